@@ -1,0 +1,60 @@
+// Package vfs is the seam to files: everything that the broker stores goes through an [FS], so that tests
+// can keep it in memory, cut the power after any operation, and inject errors and latency.
+//
+// Paths are those of the operating system. What an FS promises about a crash is what POSIX does: data is
+// durable after File.Sync, a created, renamed or removed name after SyncDir of its directory, and until
+// then any subset may survive.
+package vfs
+
+import (
+	"io"
+	"os"
+)
+
+// FS is a file system. All methods may be called concurrently. Errors are those of package os, so that
+// errors.Is(err, fs.ErrNotExist) and syscall.ENOSPC work on every implementation.
+type FS interface {
+	// OpenFile opens name with the flags of package os; os.O_APPEND is not supported, since writers know
+	// their position.
+	OpenFile(name string, flag int, perm os.FileMode) (File, error)
+	// Remove deletes a file or an empty directory. Open files go on working.
+	Remove(name string) error
+	// RemoveAll deletes name and what is below it; a missing name is no error.
+	RemoveAll(name string) error
+	// Rename replaces to by from, atomically.
+	Rename(from, to string) error
+	// MkdirAll makes a directory and its missing parents.
+	MkdirAll(name string, perm os.FileMode) error
+	// ReadDir lists a directory in the order of names.
+	ReadDir(name string) ([]os.DirEntry, error)
+	// Stat describes a name, following links.
+	Stat(name string) (os.FileInfo, error)
+	// SyncDir makes the names in a directory durable. It does nothing on systems that cannot (Windows).
+	SyncDir(name string) error
+	// Lock takes an exclusive lock on name, creating it. It fails with ErrLocked if another process, or
+	// another owner in this one, has it. Closing releases it; the file stays.
+	Lock(name string) (io.Closer, error)
+	// Space tells the size of the volume that holds name, and what is free for us, in bytes.
+	Space(name string) (total, free uint64, err error)
+}
+
+// File is an open file. All methods may be called concurrently, except Close.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	// Name is the path that it was opened with.
+	Name() string
+	// Size is its length in bytes now.
+	Size() (int64, error)
+	// Truncate cuts or extends (with zeros) to size bytes.
+	Truncate(size int64) error
+	// Sync makes its data and length durable.
+	Sync() error
+	// Preallocate reserves space for length bytes from offset without changing the file's size; it does
+	// nothing on systems that cannot.
+	Preallocate(offset, length int64) error
+	// Descriptor is the operating system's descriptor for sendfile; false where there is none. It is
+	// valid until Close.
+	Descriptor() (fd uintptr, ok bool)
+}

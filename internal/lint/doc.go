@@ -1,0 +1,4 @@
+// Package lint holds the rules of the house as tests: which package may import which, how long functions
+// and files may become, that everything exported is documented, and which calls have a better replacement.
+// A rule that no program checks does not hold.
+package lint

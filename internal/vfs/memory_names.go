@@ -1,0 +1,86 @@
+package vfs
+
+import (
+	"maps"
+	"slices"
+)
+
+// directory maps names to what they name: *directory or *inode. live is what everybody sees; durable is
+// what a crash certainly leaves, and is nil in a file system that does not track it.
+type directory struct {
+	live    map[string]any
+	durable map[string]any
+}
+
+func newDirectory() *directory { return &directory{live: map[string]any{}} }
+
+func (d *directory) sorted() []string { return slices.Sorted(maps.Keys(d.live)) }
+
+// change gives a name of one directory a new meaning; a nil node removes it.
+type change struct {
+	dir  *directory
+	name string
+	node any
+}
+
+// rename is a set of changes that survive a crash together or not at all.
+type rename []change
+
+// changeLocked makes changes visible, and remembers them as not durable yet.
+func (m *Memory) changeLocked(changes ...change) {
+	for _, c := range changes {
+		if old, ok := c.dir.live[c.name].(*inode); ok && old != c.node {
+			old.unlink()
+		}
+		if node, ok := c.node.(*inode); ok {
+			node.links.Add(1)
+		}
+		c.dir.set(c)
+	}
+	if m.tracking {
+		m.names.pending = append(m.names.pending, changes)
+	}
+}
+
+func (d *directory) set(c change) {
+	if c.node == nil {
+		delete(d.live, c.name)
+	} else {
+		d.live[c.name] = c.node
+	}
+}
+
+func (d *directory) setDurable(c change) {
+	if c.node == nil {
+		delete(d.durable, c.name)
+		return
+	}
+	if d.durable == nil {
+		d.durable = map[string]any{}
+	}
+	d.durable[c.name] = c.node
+}
+
+// SyncDir makes the names in a directory durable; see [FS]. Renames out of it and into it become durable
+// in the other directory too, as they would in a journal.
+func (m *Memory) SyncDir(name string) error {
+	m.names.Lock()
+	defer m.names.Unlock()
+	dir, err := m.directoryLocked(name)
+	if err != nil {
+		return pathError("sync", name, err)
+	}
+	kept := m.names.pending[:0]
+	for _, r := range m.names.pending {
+		if slices.ContainsFunc(r, func(c change) bool { return c.dir == dir }) {
+			for _, c := range r {
+				c.dir.setDurable(c)
+			}
+			continue
+		}
+		kept = append(kept, r)
+	}
+	clear(m.names.pending[len(kept):])
+	m.names.pending = kept
+	return nil
+}

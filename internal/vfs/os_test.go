@@ -1,0 +1,63 @@
+package vfs_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// TestOSAllocations keeps the hot path free of garbage.
+func TestOSAllocations(t *testing.T) {
+	file := create(t, vfs.OS(), filepath.Join(t.TempDir(), "a"), "0123456789")
+	p := make([]byte, 4)
+	for name, op := range map[string]func() error{
+		"read":  func() error { _, err := file.ReadAt(p, 2); return err },
+		"write": func() error { _, err := file.WriteAt(p, 2); return err },
+		"sync":  func() error { return file.Sync() },
+	} {
+		if n := testing.AllocsPerRun(100, func() { must(t, op()) }); n > 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+// TestOSLockBetweenProcesses has a second process of this test try the lock.
+func TestOSLockBetweenProcesses(t *testing.T) {
+	const variable = "VFS_TEST_LOCK"
+	if name := os.Getenv(variable); name != "" {
+		_, err := vfs.OS().Lock(name)
+		wantError(t, err, vfs.ErrLocked)
+		return
+	}
+	name := filepath.Join(t.TempDir(), ".lock")
+	lock, err := vfs.OS().Lock(name)
+	must(t, err)
+	defer lock.Close()
+	command := exec.Command(os.Args[0], "-test.run=^TestOSLockBetweenProcesses$")
+	command.Env = append(os.Environ(), variable+"="+name)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestOSErrorsName has errors say the operation and the file.
+func TestOSErrorsName(t *testing.T) {
+	f := vfs.OS()
+	name := filepath.Join(t.TempDir(), "missing")
+	_, openErr := f.OpenFile(name, os.O_RDONLY, 0)
+	_, _, spaceErr := f.Space(name)
+	errs := []error{openErr, spaceErr}
+	if runtime.GOOS != "windows" {
+		errs = append(errs, f.SyncDir(name))
+	}
+	for _, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+)
+
+// Session is a session of this process. Its state is steered by the store: Suspend, Resume, End.
+//
+//	Connected ⇄ Suspended      Suspend, Resume
+//	Connected, Suspended → Lost   End, or a command that ended it
+type Session struct {
+	hub     *Hub
+	id      int64
+	timeout time.Duration
+	chroot  coordination.Chroot
+	states  chan coordination.State // holds the newest state
+	done    chan struct{}
+
+	mu struct {
+		sync.Mutex
+		state   coordination.State
+		since   time.Time     // when the state was entered
+		resumed chan struct{} // closed by the next Resume; nil unless suspended
+		closing bool          // Close was called: the end is no loss
+		held    bool          // events of watches wait
+		err     error
+		watches map[*watch]struct{}
+	}
+}
+
+var _ coordination.Session = (*Session)(nil)
+
+// newSession makes a connected session.
+func newSession(h *Hub, id int64, timeout time.Duration, chroot coordination.Chroot) *Session {
+	s := &Session{
+		hub: h, id: id, timeout: timeout, chroot: chroot,
+		states: make(chan coordination.State, 1), done: make(chan struct{}),
+	}
+	s.mu.watches = map[*watch]struct{}{}
+	s.enterLocked(coordination.Connected)
+	return s
+}
+
+// ID implements coordination.Session.
+func (s *Session) ID() int64 { return s.id }
+
+// Timeout implements coordination.Session.
+func (s *Session) Timeout() time.Duration { return s.timeout }
+
+// States implements coordination.Session.
+func (s *Session) States() <-chan coordination.State { return s.states }
+
+// Done implements coordination.Session.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Err implements coordination.Session.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.err
+}
+
+// Deadline implements coordination.Session. A connected session has its answer at any time, since the
+// store is in this process.
+func (s *Session) Deadline() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.mu.state {
+	case coordination.Connected:
+		return s.hub.now().Add(s.timeout)
+	case coordination.Suspended:
+		return s.mu.since.Add(s.timeout)
+	}
+	return s.mu.since
+}
+
+// Suspend cuts the session off: its calls wait, its events are held back. It returns false if the session
+// is not connected.
+func (s *Session) Suspend() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.state != coordination.Connected {
+		return false
+	}
+	s.mu.resumed = make(chan struct{})
+	for w := range s.mu.watches {
+		w.hold(true)
+	}
+	s.enterLocked(coordination.Suspended)
+	return true
+}
+
+// Resume connects a suspended session again; its watches are told to read again, as after every
+// reconnect.
+func (s *Session) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.state != coordination.Suspended {
+		return
+	}
+	close(s.mu.resumed)
+	s.mu.resumed = nil
+	for w := range s.mu.watches {
+		w.resync()
+		w.hold(s.mu.held)
+	}
+	s.enterLocked(coordination.Connected)
+}
+
+// Resumed is closed when a suspended session is connected again; nil if it is not suspended.
+func (s *Session) Resumed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.resumed
+}
+
+// HoldEvents keeps the events of all watches of the session back, or lets them go, merged.
+func (s *Session) HoldEvents(held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.held = held
+	for w := range s.mu.watches {
+		w.hold(held || s.mu.state == coordination.Suspended)
+	}
+}
+
+// End ends the session in this process, because of err. Ending twice is fine: the first reason stays.
+func (s *Session) End(err error) {
+	s.mu.Lock()
+	if s.mu.state == coordination.Lost {
+		s.mu.Unlock()
+		return
+	}
+	s.mu.err = err
+	if s.mu.closing {
+		s.mu.err = fmt.Errorf("closed: %w", coordination.ErrSessionLost)
+	}
+	s.enterLocked(coordination.Lost)
+	close(s.states)
+	close(s.done)
+	watches := s.mu.watches
+	s.mu.watches = nil
+	s.mu.Unlock()
+	for w := range watches {
+		w.Close()
+	}
+	s.hub.forget(s)
+}
+
+// expired ends the session because the store did. A suspended one is cut off and cannot know yet.
+func (s *Session) expired() {
+	s.mu.Lock()
+	suspended := s.mu.state == coordination.Suspended
+	s.mu.Unlock()
+	if !suspended {
+		s.End(fmt.Errorf("expired: %w", coordination.ErrSessionLost))
+	}
+}
+
+// resync tells all watches to read again.
+func (s *Session) resync() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.mu.watches {
+		w.resync()
+	}
+}
+
+// enterLocked enters a state and leaves it for the reader in place of an older one.
+func (s *Session) enterLocked(state coordination.State) {
+	s.mu.state, s.mu.since = state, s.hub.now()
+	select {
+	case <-s.states:
+	default:
+	}
+	s.states <- state
+}
+
+// addWatch makes a watch. The path is the store's.
+func (s *Session) addWatch(path string, mode coordination.Mode) (*watch, error) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.state == coordination.Lost {
+		return nil, s.mu.err
+	}
+	w := newWatch(s, path, mode)
+	w.mu.held = s.mu.held || s.mu.state == coordination.Suspended
+	s.mu.watches[w] = struct{}{}
+	s.hub.mu.watches.add(w)
+	return w, nil
+}
+
+// dropWatch forgets a watch.
+func (s *Session) dropWatch(w *watch) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.mu.watches.remove(w)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.watches, w)
+}
+
+// alive fails with the reason if the session has ended.
+func (s *Session) alive() error {
+	select {
+	case <-s.done:
+		return s.Err()
+	default:
+		return nil
+	}
+}
+
+// wrap adds operation and path to an error of the tree, unless they stand there.
+func wrap(op, path string, err error) error {
+	var known *coordination.OpError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &coordination.OpError{Op: op, Path: path, Err: err}
+}

@@ -1,0 +1,13 @@
+package config
+
+// barnabasKeys are the few properties that Apache Kafka does not have.
+var barnabasKeys = []Key{
+	{Name: "cluster.id", Type: String, Since: "Barnabas",
+		Doc: "Id to format an empty directory with, 22 characters of URL-safe base64, as CLUSTER_ID in Kafka's container images. Without it a new id is drawn. A directory that has another id is refused."},
+	{Name: "http.listener", Type: String, Default: new("127.0.0.1:9644"), Since: "Barnabas",
+		Doc: "Address of /metrics, /livez, /readyz and the console, host:port; port 0 takes a free one, empty turns it off."},
+	{Name: "logging.format", Type: String, Default: new("text"), Rule: oneOf("text", "json"), Since: "Barnabas",
+		Doc: "How the broker's own log lines are written: text or json."},
+	{Name: "logging.level", Type: String, Default: new("info"), Rule: oneOfFold("trace", "debug", "info", "warn", "error", "fatal", "off"), Since: "Barnabas",
+		Doc: "The least severe of the broker's own log lines that is written: debug, info, warn or error. The other names of log4j are taken too."},
+}

@@ -1,0 +1,84 @@
+package znode
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// State is the content of /brokers/topics/T/partitions/P/state, whose data version is the partition's
+// epoch. The recovery state is left out unless it is 1, and leader is -1 where no replica may lead:
+//
+//	{"controller_epoch":1,"leader":3,"version":1,"leader_recovery_state":1,"leader_epoch":3,"isr":[3]}
+type State struct {
+	// ControllerEpoch is that of the controller that wrote the state.
+	ControllerEpoch P.ControllerEpoch
+	// Leader is NoBroker where no eligible replica is alive.
+	Leader P.BrokerID
+	// LeaderEpoch rises with every new leader, and with every replica that the controller takes out.
+	LeaderEpoch P.LeaderEpoch
+	// ISR is the in-sync set.
+	ISR []P.BrokerID
+	// Recovering is true after an unclean election, until the leader has cleaned up.
+	Recovering bool
+}
+
+// PartitionsPath is the parent of a topic's partitions; it has no data.
+func PartitionsPath(topic string) string { return TopicPath(topic) + "/partitions" }
+
+// PartitionPath is the parent of a partition's state; it has no data.
+func PartitionPath(tp P.TopicPartition) string {
+	return PartitionsPath(tp.Topic) + "/" + strconv.Itoa(int(tp.Partition))
+}
+
+// StatePath is the state of one partition.
+func StatePath(tp P.TopicPartition) string { return PartitionPath(tp) + "/state" }
+
+// StateOf is the part of a partition that its state znode holds.
+func StateOf(p *metadata.Partition) State {
+	return State{ControllerEpoch: p.ControllerEpoch, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR, Recovering: p.Recovering}
+}
+
+// EncodeState writes the znode.
+func EncodeState(s State) []byte {
+	dst := make([]byte, 0, 112)
+	dst = strconv.AppendInt(append(dst, `{"controller_epoch":`...), int64(s.ControllerEpoch), 10)
+	dst = strconv.AppendInt(append(dst, `,"leader":`...), int64(s.Leader), 10)
+	dst = append(dst, `,"version":1`...)
+	if s.Recovering {
+		dst = append(dst, `,"leader_recovery_state":1`...)
+	}
+	dst = strconv.AppendInt(append(dst, `,"leader_epoch":`...), int64(s.LeaderEpoch), 10)
+	return append(appendIDs(append(dst, `,"isr":`...), s.ISR), '}')
+}
+
+// Equal reports whether two states say the same.
+func (s State) Equal(o State) bool {
+	return s.ControllerEpoch == o.ControllerEpoch && s.Leader == o.Leader && s.LeaderEpoch == o.LeaderEpoch &&
+		s.Recovering == o.Recovering && slices.Equal(s.ISR, o.ISR)
+}
+
+// DecodeState reads the znode of one partition.
+func DecodeState(tp P.TopicPartition, data []byte) (State, error) {
+	if s, ok := scanState(data); ok {
+		return s, nil
+	}
+	return decodeState(tp, data)
+}
+
+// decodeState reads any JSON.
+func decodeState(tp P.TopicPartition, data []byte) (State, error) {
+	v := struct {
+		ControllerEpoch P.ControllerEpoch `json:"controller_epoch"`
+		Leader          P.BrokerID        `json:"leader"`
+		LeaderEpoch     P.LeaderEpoch     `json:"leader_epoch"`
+		ISR             []P.BrokerID      `json:"isr"`
+		Recovery        int8              `json:"leader_recovery_state"`
+	}{Leader: P.NoBroker}
+	if err := decode(StatePath(tp), data, &v); err != nil {
+		return State{}, err
+	}
+	return State{v.ControllerEpoch, v.Leader, v.LeaderEpoch, v.ISR, v.Recovery == 1}, nil
+}

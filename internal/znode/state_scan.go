@@ -12,6 +12,9 @@ import (
 // one.
 func scanState(data []byte) (State, bool) {
 	s, rest, ok := State{Leader: P.NoBroker}, data, false
+	if len(data) == 0 || data[0] != '{' {
+		return s, false
+	}
 	for opening := byte('{'); len(rest) > 0 && rest[0] == opening; opening = ',' {
 		if rest, ok = scanField(&s, rest[1:]); !ok {
 			return State{}, false

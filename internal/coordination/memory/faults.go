@@ -63,12 +63,12 @@ func (s *Store) Expire(session int64) {
 // Suspend cuts a session off: its calls wait, no events reach it. If it is not resumed within its timeout
 // it expires.
 func (s *Store) Suspend(session int64) {
+	s.faults.Lock()
+	defer s.faults.Unlock()
 	live := s.hub.Session(session)
 	if live == nil || !live.Suspend() {
 		return
 	}
-	s.faults.Lock()
-	defer s.faults.Unlock()
 	s.faults.timers[session] = time.AfterFunc(live.Timeout(), func() {
 		s.Expire(session)
 		live.End(fmt.Errorf("expired: %w", coordination.ErrSessionLost))
@@ -78,11 +78,11 @@ func (s *Store) Suspend(session int64) {
 // Resume connects a suspended session again: its watches get a Resync, or it learns that it expired.
 func (s *Store) Resume(session int64) {
 	s.faults.Lock()
+	defer s.faults.Unlock()
 	if timer := s.faults.timers[session]; timer != nil {
 		timer.Stop()
 		delete(s.faults.timers, session)
 	}
-	s.faults.Unlock()
 	live := s.hub.Session(session)
 	switch {
 	case live == nil:

@@ -1,0 +1,127 @@
+package coordination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Guard is a node and the version that it must have for a write to count: with the version that an
+// election gave, only the newest leader's writes land, however late an older one wakes up.
+type Guard struct {
+	Path    string
+	Version int32
+}
+
+// FencedTxn carries out ops if the guard holds, all or none. If it does not hold, the error is ErrFenced.
+// Results and TxnError.Index count without the guard.
+func FencedTxn(ctx context.Context, s Session, guard Guard, ops ...Op) ([]OpResult, error) {
+	all := make([]Op, 0, len(ops)+1)
+	all = append(all, Check(guard.Path, guard.Version))
+	results, err := s.Txn(ctx, append(all, ops...)...)
+	if err == nil {
+		return results[1:], nil
+	}
+	var txn *TxnError
+	switch {
+	case !errors.As(err, &txn):
+		return nil, err
+	case txn.Index > 0:
+		return nil, &TxnError{Index: txn.Index - 1, Err: txn.Err}
+	case errors.Is(err, ErrBadVersion), errors.Is(err, ErrNoNode):
+		return nil, fmt.Errorf("%w by %s: %w", ErrFenced, guard.Path, txn.Err)
+	}
+	return nil, txn.Err
+}
+
+// What BatchFenced puts into one transaction at most. ZooKeeper's throughput rises until a few hundred
+// operations a transaction; 256 KiB leave its limit of 1 MiB far away.
+const (
+	batchOps   = 500
+	batchBytes = 256 << 10
+)
+
+// BatchResult is what became of one operation of a batch.
+type BatchResult struct {
+	Result OpResult
+	Err    error
+}
+
+// BatchFenced carries out operations that are independent of each other, many in one transaction, in their
+// order. One that fails, say because its version does not match, leaves the others alone: the
+// transaction is split around it. The results stand in the order of ops.
+//
+// The error is nil if every operation was answered. Otherwise it says why it stopped: ErrFenced,
+// ErrSessionLost, ErrUnknownOutcome, …; the results say then which operations may have happened
+// (ErrUnknownOutcome) and which did not (ErrNotSent).
+func BatchFenced(ctx context.Context, s Session, guard Guard, ops []Op) ([]BatchResult, error) {
+	b := batch{session: s, guard: guard, ops: ops, results: make([]BatchResult, len(ops))}
+	for from := 0; from < len(ops); {
+		to := b.chunk(from)
+		if err := b.run(ctx, from, to); err != nil {
+			for i := to; i < len(ops); i++ {
+				b.results[i].Err = ErrNotSent
+			}
+			return b.results, err
+		}
+		from = to
+	}
+	return b.results, nil
+}
+
+// batch is a BatchFenced under way.
+type batch struct {
+	session Session
+	guard   Guard
+	ops     []Op
+	results []BatchResult
+}
+
+// chunk is where the transaction that starts at operation from ends.
+func (b *batch) chunk(from int) int {
+	size := 0
+	for i := from; i < len(b.ops); i++ {
+		size += b.ops[i].Size()
+		if i > from && (i-from == batchOps || size > batchBytes) {
+			return i
+		}
+	}
+	return len(b.ops)
+}
+
+// run carries out operations [from, to). One that the store refuses is noted; those before it and those
+// after it are tried again without it.
+func (b *batch) run(ctx context.Context, from, to int) error {
+	for from < to {
+		results, err := FencedTxn(ctx, b.session, b.guard, b.ops[from:to]...)
+		var txn *TxnError
+		switch {
+		case err == nil:
+			for i, result := range results {
+				b.results[from+i].Result = result
+			}
+			return nil
+		case !errors.As(err, &txn):
+			b.stopped(from, to, err)
+			return err
+		}
+		refused := from + txn.Index
+		b.results[refused].Err = txn.Err
+		if err := b.run(ctx, from, refused); err != nil {
+			b.stopped(refused+1, to, ErrNotSent)
+			return err
+		}
+		from = refused + 1
+	}
+	return nil
+}
+
+// stopped notes for operations [from, to) whether they may have happened.
+func (b *batch) stopped(from, to int, err error) {
+	if !errors.Is(err, ErrUnknownOutcome) {
+		err = ErrNotSent
+	}
+	for i := from; i < to; i++ {
+		b.results[i].Err = err
+	}
+}

@@ -5,8 +5,21 @@ import (
 	"errors"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/coordination/coordtest"
 )
+
+func TestConformance(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	store := New(Options{})
+	coordtest.Run(t, coordtest.Harness{
+		Store:  store,
+		Expire: func(_ *testing.T, s coordination.Session) { store.Expire(s.ID()) },
+	})
+	store.Close()
+}
 
 func TestFirstSteps(t *testing.T) {
 	ctx := context.Background()

@@ -1,0 +1,65 @@
+package logdir
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+const bootFile = ".barnabas-boot"
+
+// boot is the content of .barnabas-boot; see the package comment.
+type boot struct {
+	id       string
+	path     string
+	suspects []string // folders, sorted
+}
+
+// readBoot reads .barnabas-boot in dir. Whatever is not a whole file of our own says nothing: then the
+// directory is scanned, which is always safe. The suspects of a torn file are lost with it, and found
+// again by that scan.
+func readBoot(files vfs.FS, dir string) (boot, error) {
+	text, err := readFile(files, filepath.Join(dir, bootFile), 64<<20)
+	if missing(err) {
+		return boot{}, nil
+	}
+	if err != nil {
+		return boot{}, err
+	}
+	var b boot
+	lines := strings.Split(string(text), "\n")
+	if lines[0] != "version=0" || lines[len(lines)-1] != "" {
+		return boot{}, nil
+	}
+	for _, line := range lines[1 : len(lines)-1] {
+		key, value, _ := strings.Cut(line, "=")
+		switch key {
+		case "boot.id":
+			b.id = value
+		case "path":
+			b.path = value
+		case "suspect":
+			b.suspects = append(b.suspects, value)
+		}
+	}
+	return b, nil
+}
+
+// write stores b in dir, durably.
+func (b boot) write(files vfs.FS, dir string) error {
+	text := fmt.Appendf(nil, "version=0\nboot.id=%s\npath=%s\n", b.id, b.path)
+	slices.Sort(b.suspects)
+	for _, folder := range b.suspects {
+		text = fmt.Appendf(text, "suspect=%s\n", folder)
+	}
+	return writeFile(files, filepath.Join(dir, bootFile), text)
+}
+
+// survived reports whether what was written before is still as the last process left it: the kernel is the
+// same boot's, and the directory is where it was.
+func (b boot) survived(bootID, dir string) bool {
+	return bootID != "" && b.id == bootID && b.path == dir
+}

@@ -11,9 +11,11 @@ import (
 // BuilderOptions are the header of the batch to build. The zero value is a plain, uncompressed batch at
 // offset 0 with the producer's timestamps.
 type BuilderOptions struct {
-	// Codec and Level compress the records; Level 0 is the codec's default.
-	Codec Codec
-	Level int
+	// Codec and Level compress the records; Level 0 is the codec's default. Compressor lends buffers, and
+	// may be nil.
+	Codec      Codec
+	Level      int
+	Compressor *Compressor
 	// BaseOffset is the offset of the batch.
 	BaseOffset protocol.Offset
 	// LeaderEpoch stamps the batch; whoever appends it stamps it again.
@@ -151,10 +153,13 @@ func (w *Builder) Build() Batch {
 	return b
 }
 
-// compress returns the batch with its records compressed.
+// compress returns the batch with its records compressed. An empty batch has no payload at all.
 func (w *Builder) compress() []byte {
-	invariant.Fail("codec %s", w.options.Codec)
-	return nil
+	if w.count == 0 {
+		return w.buffer
+	}
+	header := make([]byte, HeaderSize, len(w.buffer)/2+HeaderSize)
+	return w.options.Compressor.Compress(header, w.buffer[HeaderSize:], w.options.Codec, w.options.Level)
 }
 
 // headerTail is the part of a header that only the records tell.

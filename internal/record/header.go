@@ -98,10 +98,7 @@ func (h Header) parseBatch(b []byte) (Header, error) {
 
 // parseMessage reads the rest of a format 0 or 1 header.
 func (h Header) parseMessage(b []byte) (Header, error) {
-	least := messageV0LengthMin
-	if h.Magic == 1 {
-		least = messageV1LengthMin
-	}
+	least := messageLengthMin(h.Magic)
 	if h.BaseOffset < 0 || h.Size < LogOverhead+least {
 		return Header{}, corrupt(h.BaseOffset, "length %d is below the %d of an empty message", h.Size-LogOverhead, least)
 	}

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"errors"
+	"io"
 	"iter"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -16,42 +18,93 @@ func (b Batch) Records(d *Decompressor) iter.Seq2[Record, error] {
 			yield(Record{}, invalid(b.BaseOffset(), "count %d", b.Count()))
 			return
 		}
+		var err error
 		if b.Codec() == None {
-			b.plainRecords(yield)
-			return
+			err = b.plainRecords(yield)
+		} else {
+			err = b.compressedRecords(d, yield)
 		}
-		b.compressedRecords(d, yield)
+		if err != nil && err != errLeft {
+			yield(Record{}, err)
+		}
 	}
 }
 
+// errLeft says that the walk was left early.
+var errLeft = errors.New("walk was left")
+
 // plainRecords walks uncompressed records in place.
-func (b Batch) plainRecords(yield func(Record, error) bool) {
+func (b Batch) plainRecords(yield func(Record, error) bool) error {
 	f := frameOf(b)
 	rest := b[HeaderSize:]
 	var r Record
 	for range b.Count() {
 		n, err := f.scan(rest, &r)
 		if err != nil {
-			yield(Record{}, err)
-			return
+			return err
 		}
 		if !yield(r, nil) {
-			return
+			return errLeft
 		}
 		rest = rest[n:]
 	}
 	if len(rest) > 0 {
-		yield(Record{}, invalid(b.BaseOffset(), "%d bytes behind the last of %d records", len(rest), b.Count()))
+		return invalid(b.BaseOffset(), "%d bytes behind the last of %d records", len(rest), b.Count())
 	}
+	return nil
 }
 
-// Decompressor keeps what decompression needs between batches. The zero value is ready; it is safe for
-// concurrent use.
-type Decompressor struct{}
+// compressedRecords streams compressed records. An emptied batch keeps its codec but has no payload.
+func (b Batch) compressedRecords(d *Decompressor, yield func(Record, error) bool) error {
+	if b.Count() == 0 {
+		return nil
+	}
+	s, err := d.open(b.Codec(), b[HeaderSize:], ordinary)
+	if err != nil {
+		return b.damaged(err)
+	}
+	defer d.close(s)
+	f := frameOf(b)
+	var r Record
+	for range b.Count() {
+		body, size, err := s.recordBody()
+		if err != nil {
+			return b.damaged(err)
+		}
+		if err := f.scanBody(body, &r); err != nil {
+			return err
+		}
+		r.Size = size
+		if !yield(r, nil) {
+			return errLeft
+		}
+	}
+	return b.finish(s)
+}
 
-// compressedRecords streams compressed records.
-func (b Batch) compressedRecords(_ *Decompressor, yield func(Record, error) bool) {
-	yield(Record{}, &CorruptError{
-		Code: protocol.UnsupportedCompressionType, Offset: b.BaseOffset(), Reason: b.Codec().String(),
-	})
+// finish checks that a stream has nothing left behind the last record.
+func (b Batch) finish(s *stream) error {
+	switch done, err := s.finished(); {
+	case err != nil:
+		return b.damaged(err)
+	case !done:
+		return invalid(b.BaseOffset(), "more than %d records", b.Count())
+	}
+	return nil
+}
+
+// damaged turns a decompressor's error into one that names the batch.
+func (b Batch) damaged(err error) error {
+	corrupt := &CorruptError{Code: protocol.InvalidRecord, Offset: b.BaseOffset(), Cause: err}
+	switch {
+	case err == io.ErrUnexpectedEOF:
+		corrupt.Reason = "fewer records than the header says"
+	case err == errTooLarge:
+		corrupt.Code, corrupt.Reason = protocol.MessageTooLarge, "a record is too large"
+	case protocol.CodeOf(err) == protocol.UnsupportedCompressionType:
+		corrupt.Code, corrupt.Reason = protocol.UnsupportedCompressionType, err.Error()
+	default:
+		corrupt.Reason = b.Codec().String() + ": " + err.Error()
+	}
+	return corrupt
 }

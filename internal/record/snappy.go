@@ -1,0 +1,152 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/snappy"
+)
+
+// Java frames snappy with the Xerial library: a header, then blocks with their lengths in front. Most other
+// clients write one bare block. Both are read; what we write is framed, as Java does it.
+//
+//	82 'S' 'N' 'A' 'P' 'P' 'Y' 00 | version int32 (1) | compatible version int32 (1)
+//	each block: length int32, a snappy block of at most 32 KiB uncompressed
+const (
+	xerialMagic      = "\x82SNAPPY\x00"
+	xerialHeader     = xerialMagic + "\x00\x00\x00\x01\x00\x00\x00\x01"
+	xerialBlockBytes = 32 << 10
+	// snappyRatioMax is above what snappy can expand: a copy of 64 bytes takes 3.
+	snappyRatioMax = 22
+)
+
+var errSnappy = errors.New("snappy data is damaged")
+
+// snappySource decompresses snappy block by block. A bare block is one chunk: copies in it may reach back to
+// its start, so it is decompressed as a whole, which is at most 22 times its size.
+type snappySource struct {
+	rest   []byte
+	framed bool
+	buffer []byte
+}
+
+func (s *snappySource) reset(payload []byte, _ bool) error {
+	s.rest = payload
+	s.framed = bytes.HasPrefix(payload, []byte(xerialMagic))
+	if !s.framed {
+		return nil
+	}
+	if len(payload) < len(xerialHeader) {
+		return errSnappy
+	}
+	s.rest = payload[len(xerialHeader):]
+	return nil
+}
+
+func (s *snappySource) next() ([]byte, error) {
+	for len(s.rest) > 0 {
+		block, err := s.cut()
+		if err != nil {
+			return nil, err
+		}
+		chunk, err := s.decode(block)
+		if err != nil || len(chunk) > 0 {
+			return chunk, err
+		}
+	}
+	return nil, io.EOF
+}
+
+// cut takes the next block off rest. Streams may be joined, so that a header stands between blocks.
+func (s *snappySource) cut() ([]byte, error) {
+	if !s.framed {
+		block := s.rest
+		s.rest = nil
+		return block, nil
+	}
+	if bytes.HasPrefix(s.rest, []byte(xerialMagic)) && len(s.rest) >= len(xerialHeader) {
+		s.rest = s.rest[len(xerialHeader):]
+	}
+	if len(s.rest) < 4 {
+		return nil, errSnappy
+	}
+	size := int(int32(binary.BigEndian.Uint32(s.rest)))
+	if size < 0 || size > len(s.rest)-4 {
+		return nil, errSnappy
+	}
+	block := s.rest[4 : 4+size]
+	s.rest = s.rest[4+size:]
+	return block, nil
+}
+
+func (s *snappySource) decode(block []byte) ([]byte, error) {
+	size, err := snappy.DecodedLen(block)
+	if err != nil || size > snappyRatioMax*len(block) {
+		return nil, errSnappy
+	}
+	if cap(s.buffer) < size {
+		s.buffer = make([]byte, roundUp(size))
+	}
+	if !plainSnappy(block) {
+		return nil, errSnappy
+	}
+	chunk, err := snappy.Decode(s.buffer[:0:cap(s.buffer)], block)
+	if err != nil {
+		return nil, errSnappy
+	}
+	return chunk, nil
+}
+
+func (s *snappySource) release() {
+	s.rest = nil
+	if cap(s.buffer) > keepMax {
+		s.buffer = nil
+	}
+}
+
+// plainSnappy reports whether block uses nothing but snappy: our decoder knows an extension (a copy with
+// offset 0 repeats the last offset) that no other client reads.
+func plainSnappy(block []byte) bool {
+	_, p := binary.Uvarint(block)
+	for p < len(block) {
+		tag := block[p]
+		switch tag & 3 {
+		case 0:
+			length := int(tag >> 2)
+			p++
+			if length >= 60 {
+				extra := length - 59
+				if p+extra > len(block) {
+					return false
+				}
+				length = 0
+				for i := range extra {
+					length |= int(block[p+i]) << (8 * i)
+				}
+				p += extra
+			}
+			p += length + 1
+		case 1:
+			if p+1 >= len(block) || tag&0xe0 == 0 && block[p+1] == 0 {
+				return false
+			}
+			p += 2
+		case 2:
+			p += 3
+		case 3:
+			p += 5
+		}
+	}
+	return true
+}
+
+// roundUp is the next power of two, at least 4 KiB, so that buffers of similar sizes are used again.
+func roundUp(n int) int {
+	size := 4 << 10
+	for size < n {
+		size *= 2
+	}
+	return size
+}

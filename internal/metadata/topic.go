@@ -34,6 +34,9 @@ type Partition struct {
 	Epoch P.PartitionEpoch
 	// ControllerEpoch is that of the controller that wrote the state last.
 	ControllerEpoch P.ControllerEpoch
+	// Modified is the transaction of the store that wrote the state last. A member of the in-sync set whose
+	// broker epoch is higher has restarted since. Only the controller knows it; it is 0 in a broker's view.
+	Modified int64
 	// Replicas is the assignment, the preferred leader first; during a reassignment it holds the old and
 	// the new replicas.
 	Replicas []P.BrokerID
@@ -69,7 +72,7 @@ func (p *Partition) Equal(o *Partition) bool {
 		return true
 	}
 	return p != nil && o != nil && p.Leader == o.Leader && p.LeaderEpoch == o.LeaderEpoch && p.Epoch == o.Epoch &&
-		p.ControllerEpoch == o.ControllerEpoch && p.Recovering == o.Recovering &&
+		p.ControllerEpoch == o.ControllerEpoch && p.Modified == o.Modified && p.Recovering == o.Recovering &&
 		slices.Equal(p.Replicas, o.Replicas) && slices.Equal(p.ISR, o.ISR) && slices.Equal(p.Adding, o.Adding) &&
 		slices.Equal(p.Removing, o.Removing) && slices.Equal(p.Offline, o.Offline)
 }

@@ -190,8 +190,7 @@ func (s *Session) addWatch(path string, mode coordination.Mode) (*watch, error) 
 	if s.mu.state == coordination.Lost {
 		return nil, s.mu.err
 	}
-	w := newWatch(s, path, mode)
-	w.mu.held = s.mu.held || s.mu.state == coordination.Suspended
+	w := newWatch(s, path, mode, s.mu.held || s.mu.state == coordination.Suspended)
 	s.mu.watches[w] = struct{}{}
 	s.hub.mu.watches.add(w)
 	return w, nil

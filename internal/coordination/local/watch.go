@@ -81,8 +81,8 @@ type watch struct {
 	}
 }
 
-// newWatch makes a watch and starts its goroutine.
-func newWatch(s *Session, path string, mode coordination.Mode) *watch {
+// newWatch makes a watch, whose events may be held back from the start, and starts its goroutine.
+func newWatch(s *Session, path string, mode coordination.Mode, held bool) *watch {
 	w := &watch{
 		session: s, path: path, mode: mode,
 		events: make(chan coordination.Event),
@@ -90,6 +90,7 @@ func newWatch(s *Session, path string, mode coordination.Mode) *watch {
 		closed: make(chan struct{}),
 	}
 	w.mu.pending = map[string]coordination.Event{}
+	w.mu.held = held
 	s.hub.pumps.Go(w.pump)
 	return w
 }

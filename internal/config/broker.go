@@ -71,11 +71,9 @@ func (b *Broker) evaluate() error {
 		if text, ok := b.implied[k.Name]; ok {
 			value, _ = k.Parse(text)
 		}
-		layers := []struct {
-			text string
-			ok   bool
-		}{textOf(b.static, k.Name), found(b.clusterDefault, k.Name), found(b.perBroker, k.Name)}
-		for _, layer := range layers {
+		static := textOf(b.static, k.Name)
+		static.ok = static.ok && !b.outdone(k.Name)
+		for _, layer := range []layered{static, found(b.clusterDefault, k.Name), found(b.perBroker, k.Name)} {
 			if !layer.ok {
 				continue
 			}
@@ -91,7 +89,26 @@ func (b *Broker) evaluate() error {
 	return errors.Join(faults...)
 }
 
-type layered = struct {
+// outdone reports whether the store has another member of the property's family: what the broker was started
+// with then counts for none of them.
+func (b *Broker) outdone(name string) bool {
+	for _, family := range table().families {
+		if !slices.Contains(family, name) {
+			continue
+		}
+		for _, member := range family {
+			_, perBroker := b.perBroker[member]
+			_, clusterDefault := b.clusterDefault[member]
+			if perBroker || clusterDefault {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// layered is the text of one layer, where it has one.
+type layered struct {
 	text string
 	ok   bool
 }

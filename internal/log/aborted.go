@@ -1,0 +1,83 @@
+package log
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// AbortedTransaction names a transaction whose records a read_committed consumer must skip, from First until
+// the producer's abort marker.
+type AbortedTransaction struct {
+	ProducerID protocol.ProducerID
+	First      protocol.Offset
+}
+
+// Aborted lists the aborted transactions that have records or a marker at or behind from and a first record
+// before to, in the order of their first offsets. The transactions that are open are not among them: what a
+// read_committed consumer gets ends before them.
+func (l *Log) Aborted(from, to protocol.Offset) ([]AbortedTransaction, error) {
+	for {
+		list := l.list.Load()
+		out, err := l.abortedIn((*list)[list.floor(from):], from, to)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+			slices.SortFunc(out, func(a, b AbortedTransaction) int { return cmp.Compare(a.First, b.First) })
+			return out, err
+		}
+	}
+}
+
+// abortedIn goes through transaction indexes until an entry says that nothing before to is open any more.
+func (l *Log) abortedIn(list segments, from, to protocol.Offset) ([]AbortedTransaction, error) {
+	var out []AbortedTransaction
+	for _, s := range list {
+		n := int(s.aborted.Load())
+		if n == 0 {
+			continue
+		}
+		complete, err := l.abortedInSegment(s, n, from, func(a aborted) (more bool) {
+			if a.last >= from && a.first < to {
+				out = append(out, AbortedTransaction{ProducerID: a.producer, First: a.first})
+			}
+			return a.stable < to
+		})
+		if err != nil || complete {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// abortedInSegment shows the entries of one index with a marker at or behind from, until visit has enough.
+func (l *Log) abortedInSegment(s *segment, n int, from protocol.Offset, visit func(aborted) bool) (enough bool, err error) {
+	path := l.path(s.base, txnIndexSuffix)
+	file, err := l.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	index := abortedFile{file: file, n: n}
+	first, err := index.from(from)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	b := make([]byte, min(walkBuffer, (n-first)*abortedSize)/abortedSize*abortedSize)
+	for first < n {
+		b = b[:min(len(b), (n-first)*abortedSize)]
+		if err := readFull(file, b, int64(first)*abortedSize); err != nil {
+			return false, fmt.Errorf("%s: %w", path, err)
+		}
+		for rest := b; len(rest) > 0; rest = rest[abortedSize:] {
+			if !visit(parseAborted(rest)) {
+				return true, nil
+			}
+		}
+		first += len(b) / abortedSize
+	}
+	return false, nil
+}

@@ -1,0 +1,309 @@
+package log
+
+import (
+	"fmt"
+
+	"github.com/barnabas-mq/barnabas/internal/invariant"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+)
+
+// Appended is what became of an append.
+type Appended struct {
+	// First and Last are the offsets of the batch, or of the earlier batch that this one repeats.
+	First, Last protocol.Offset
+	// AppendTime is the time that the records have now, in ms, with LogAppendTime; else -1.
+	AppendTime int64
+	// StartOffset is the log start offset, which producers are told.
+	StartOffset protocol.Offset
+	// Duplicate is true where the log already had the batch and nothing was written. The earlier batch may
+	// still be on its way to the replicas: wait for it as for a fresh one.
+	Duplicate bool
+}
+
+// AppendLeader appends one validated batch at the log end, in the name of the leader of epoch: it patches
+// base offset and leader epoch into the batch in place. It fails with OUT_OF_ORDER_SEQUENCE_NUMBER,
+// INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE where producer state refuses the batch, RECORD_LIST_TOO_LARGE
+// where no segment could hold it, and KAFKA_STORAGE_ERROR where the disk fails or is full. With
+// flush.messages it returns once the records are synced.
+func (l *Log) AppendLeader(v record.Validated, epoch protocol.LeaderEpoch) (Appended, error) {
+	done, flush, err := l.appendLeader(v, epoch)
+	if err != nil || !flush {
+		return done, err
+	}
+	return done, l.flushTo(done.Last+1, false)
+}
+
+func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Appended, flush bool, err error) {
+	if err := l.lock(); err != nil {
+		return Appended{}, false, err
+	}
+	defer l.unlock()
+	first := l.EndOffset()
+	b := v.Batch
+	b.SetBaseOffset(first)
+	b.SetLeaderEpoch(epoch)
+	facts, err := factsOfBatch(b)
+	if err != nil {
+		return Appended{}, false, err
+	}
+	if facts.producer >= 0 {
+		m, duplicate, err := l.guarded.producers.check(&facts)
+		if err != nil {
+			return Appended{}, false, err
+		}
+		if duplicate {
+			return l.duplicate(m), l.mustFlush(), nil
+		}
+	}
+	if latest := l.epochs.Load().latest(); epoch < latest {
+		return Appended{}, false, protocol.Errorf(protocol.NotLeaderForPartition,
+			"append to %s in leader epoch %d, the log is in %d", l.partition, epoch, latest)
+	}
+	if most := l.config.Load().SegmentBytes; len(b) > int(most) {
+		return Appended{}, false, protocol.Errorf(protocol.RecordListTooLarge,
+			"batch of %d bytes for %s is larger than segment.bytes, %d", len(b), l.partition, most)
+	}
+	if err := l.makeRoom(int64(len(b)), facts.first, facts.last, facts.timestamp); err != nil {
+		return Appended{}, false, err
+	}
+	if err := l.beginEpoch(epoch, first); err != nil {
+		return Appended{}, false, err
+	}
+	if err := l.write(b, facts.last); err != nil {
+		return Appended{}, false, err
+	}
+	l.index(&facts, int64(len(b)))
+	if err := l.remember(&facts); err != nil {
+		return Appended{}, false, err
+	}
+	l.publish(int64(len(b)), facts.last+1)
+	l.guarded.unflushed += int64(facts.last-facts.first) + 1
+	return Appended{First: first, Last: facts.last, AppendTime: v.AppendTime, StartOffset: l.StartOffset()}, l.mustFlush(), nil
+}
+
+// duplicate is the answer for a batch that is in the log already.
+func (l *Log) duplicate(m batchMeta) Appended {
+	return Appended{
+		First: m.firstOffset(), Last: m.lastOffset, AppendTime: m.timestamp,
+		StartOffset: l.StartOffset(), Duplicate: true,
+	}
+}
+
+// AppendFollower appends batches as the leader has them, offsets and epochs kept. Each must be whole, with a
+// right CRC (CORRUPT_MESSAGE), at or behind the log end, and in an epoch that is not below the one before
+// it; nothing is written where one is not.
+func (l *Log) AppendFollower(batches []byte) (Appended, error) {
+	done, flush, err := l.appendFollower(batches)
+	if err != nil || !flush {
+		return done, err
+	}
+	return done, l.flushTo(done.Last+1, false)
+}
+
+func (l *Log) appendFollower(batches []byte) (_ Appended, flush bool, err error) {
+	if err := l.lock(); err != nil {
+		return Appended{}, false, err
+	}
+	defer l.unlock()
+	if err := l.checkReplicated(batches); err != nil {
+		return Appended{}, false, err
+	}
+	done := Appended{First: protocol.NoOffset, Last: protocol.NoOffset, AppendTime: record.NoTimestamp, StartOffset: l.StartOffset()}
+	for len(batches) > 0 {
+		set := l.nextSet(batches)
+		if err := l.appendSet(batches[:set.size], set); err != nil {
+			return done, false, err
+		}
+		if done.First < 0 {
+			done.First = set.first
+		}
+		done.Last = set.last
+		batches = batches[set.size:]
+	}
+	return done, l.mustFlush(), nil
+}
+
+// appendSet writes replicated batches that fit into one segment, in one write.
+func (l *Log) appendSet(batches []byte, set batchSet) error {
+	if err := l.makeRoom(int64(set.size), set.first, set.last, set.maxTime); err != nil {
+		return err
+	}
+	for b := range record.Batches(batches) {
+		if err := l.beginEpoch(b.LeaderEpoch(), b.BaseOffset()); err != nil {
+			return err
+		}
+	}
+	if err := l.write(batches, set.last); err != nil {
+		return err
+	}
+	for b := range record.Batches(batches) {
+		facts, err := factsOfBatch(b)
+		if err != nil {
+			return err
+		}
+		l.index(&facts, int64(len(b)))
+		if err := l.remember(&facts); err != nil {
+			return err
+		}
+		l.publish(int64(len(b)), facts.last+1)
+	}
+	l.guarded.unflushed += int64(set.last-set.first) + 1
+	return nil
+}
+
+// batchSet is what is known of replicated batches before they are written together.
+type batchSet struct {
+	size        int
+	first, last protocol.Offset
+	maxTime     int64
+}
+
+// nextSet takes as many batches as a segment may hold, and at least one.
+func (l *Log) nextSet(batches []byte) batchSet {
+	set := batchSet{maxTime: record.NoTimestamp}
+	most := int(l.config.Load().SegmentBytes)
+	for b := range record.Batches(batches) {
+		if set.size == 0 {
+			set.first = b.BaseOffset()
+		} else if set.size+len(b) > most || int64(b.LastOffset()-set.first) > maxRelativeOffset {
+			break
+		}
+		set.size += len(b)
+		set.last, set.maxTime = b.LastOffset(), max(set.maxTime, b.MaxTimestamp())
+	}
+	return set
+}
+
+// checkReplicated checks replicated batches before anything is written.
+func (l *Log) checkReplicated(batches []byte) error {
+	next, epoch := l.EndOffset(), l.epochs.Load().latest()
+	for b, err := range record.Batches(batches) {
+		switch {
+		case err != nil:
+			return fmt.Errorf("replicate %s: %w", l.partition, err)
+		case !b.ValidCRC():
+			return protocol.Errorf(protocol.CorruptMessage, "replicate %s: batch at offset %d has a wrong CRC", l.partition, b.BaseOffset())
+		case b.BaseOffset() < next:
+			return fmt.Errorf("replicate %s: batch at offset %d, expected %d or more", l.partition, b.BaseOffset(), next)
+		case b.LeaderEpoch() < epoch:
+			return fmt.Errorf("replicate %s: batch at offset %d in leader epoch %d, after epoch %d", l.partition, b.BaseOffset(), b.LeaderEpoch(), epoch)
+		}
+		if _, err := factsOfBatch(b); err != nil {
+			return fmt.Errorf("replicate %s: %w", l.partition, err)
+		}
+		next, epoch = b.NextOffset(), b.LeaderEpoch()
+	}
+	return nil
+}
+
+// factsOfBatch takes what producer state needs from a whole batch, the marker of a control batch included.
+func factsOfBatch(b record.Batch) (batchFacts, error) {
+	f := batchFacts{
+		producer: b.ProducerID(), epoch: b.ProducerEpoch(),
+		firstSequence: b.BaseSequence(), lastSequence: b.LastSequence(),
+		first: b.BaseOffset(), last: b.LastOffset(), timestamp: b.MaxTimestamp(),
+		transactional: b.Transactional(), control: b.Control(),
+	}
+	var err error
+	if f.control && f.producer >= 0 {
+		f.marker, err = readMarker(b)
+	}
+	return f, err
+}
+
+// write puts whole batches behind the published ones. What a failed write left there is written over by the
+// next one; readers never see it.
+func (l *Log) write(b []byte, last protocol.Offset) error {
+	s := l.active()
+	invariant.That(s.relative(last) <= maxRelativeOffset, "append that does not fit into its segment's offsets")
+	f, err := l.open(s)
+	if err != nil {
+		return l.ioError("append to", err)
+	}
+	defer f.release()
+	l.guarded.changed = true
+	if _, err := f.WriteAt(b, s.size.Load()); err != nil {
+		l.guarded.tail.garbage = true
+		return l.ioError("append to", err)
+	}
+	return nil
+}
+
+// index adds what lookups need of a batch that stands behind the published ones.
+func (l *Log) index(f *batchFacts, size int64) {
+	s, t := l.active(), &l.guarded.tail
+	position := s.size.Load()
+	if position == 0 {
+		s.firstTime = f.timestamp
+	}
+	if f.timestamp > s.maxTime.Load() {
+		s.maxTimeOffset = f.last
+		s.maxTime.Store(f.timestamp)
+	}
+	if t.sinceIndex > int64(l.config.Load().IndexIntervalBytes) {
+		s.index.Store(s.index.Load().with(newIndexEntry(s.relative(f.last), position)))
+		t.addTime(s)
+		t.sinceIndex = 0
+	}
+	t.sinceIndex += size
+	t.sinceWrite += size
+	s.recent.Load().add(s.relative(f.last+1), position+size)
+}
+
+// addTime adds the largest timestamp so far to the time index, if it is larger than the last entry.
+func (t *tail) addTime(s *segment) {
+	if at := s.maxTime.Load(); at > t.lastTime.timestamp {
+		t.lastTime = timeEntry{timestamp: at, relative: int32(s.relative(s.maxTimeOffset))}
+		t.times = append(t.times, t.lastTime)
+	}
+}
+
+// remember takes a written batch into producer state, and an aborted transaction into the transaction
+// index. If that fails the batch is in the log and the index is not: the log breaks, and recovery rebuilds.
+func (l *Log) remember(f *batchFacts) error {
+	p := &l.guarded.producers
+	p.end = f.last + 1
+	done, wasAborted := p.apply(f)
+	if !wasAborted {
+		return nil
+	}
+	if err := l.appendAborted(l.active(), done); err != nil {
+		l.fail(fmt.Errorf("transaction index: %w", err))
+		return l.Err()
+	}
+	return nil
+}
+
+// publish shows a written batch to readers: first the bytes, then the offset.
+func (l *Log) publish(size int64, next protocol.Offset) {
+	s := l.active()
+	s.size.Store(s.size.Load() + size)
+	l.end.Store(int64(next))
+	if l.guarded.tail.sinceWrite >= indexWriteBytes {
+		l.writeIndexes(s)
+	}
+}
+
+// mustFlush reports whether flush.messages asks for a sync now.
+func (l *Log) mustFlush() bool { return l.guarded.unflushed >= l.config.Load().FlushMessages }
+
+// beginEpoch notes that epoch begins at start, unless it is the latest already, and brings the epochs file
+// up to date before the first record of an epoch is written. The file is not synced: the batches say the
+// same.
+func (l *Log) beginEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) error {
+	if epoch >= 0 && epoch != l.epochs.Load().latest() {
+		l.assignEpoch(epoch, start)
+	}
+	if !l.guarded.epochsDirty {
+		return nil
+	}
+	return l.writeEpochs()
+}
+
+func (l *Log) assignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) {
+	if list, changed := l.epochs.Load().assign(epoch, start); changed {
+		l.epochs.Store(&list)
+		l.guarded.epochsDirty = true
+	}
+}

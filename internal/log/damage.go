@@ -1,0 +1,105 @@
+package log
+
+
+// checkTorn decides what the bad batch is that the scan of segment i ended at: the torn end of the log, to be
+// cut, or damage, a *DamageError. It is damage if a whole batch stands anywhere behind it; unless, after a
+// power cut, the bad batch lacks a page: pages above the recovery point may be written back in any order, so
+// what stands behind the hole was never promised to be there.
+func (l *Log) checkTorn(i int, one *scanned, powerCut bool) error {
+	list := *l.list.Load()
+	s := list[i]
+	f, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	damage := &DamageError{Partition: l.partition, File: f.Name(), Position: one.size, Offset: one.end, Cause: one.bad}
+	behind, err := l.batchBehind(i, f, one)
+	if err != nil || !behind {
+		return err
+	}
+	if powerCut {
+		lost, err := lostPage(f, one.size, s.size.Load(), int64(one.head.Size))
+		if err != nil || lost {
+			return err
+		}
+	}
+	return damage
+}
+
+// batchBehind reports whether a whole batch stands behind the bad one, in its segment or in a later one.
+func (l *Log) batchBehind(i int, f *openFile, one *scanned) (bool, error) {
+	list := *l.list.Load()
+	size := list[i].size.Load()
+	from := one.size + 1
+	if n := int64(one.head.Size); n > 0 && n < size-one.size {
+		// The header may be right: then the next batch is where it says.
+		w := walk(f, one.size+n, size, make([]byte, scanBuffer))
+		_, err := w.nextChecked(one.end)
+		if err == nil || !isBadBatch(err) && !ended(err) {
+			return err == nil, err
+		}
+	}
+	at, err := findBatch(f, from, size, one.end)
+	if err != nil || at >= 0 {
+		return at >= 0, err
+	}
+	for _, later := range list[i+1:] {
+		f, err := l.open(later)
+		if err != nil {
+			return false, err
+		}
+		at, err := findBatch(f, 0, later.size.Load(), max(one.end, later.base))
+		f.release()
+		if err != nil || at >= 0 {
+			return at >= 0, err
+		}
+	}
+	return false, nil
+}
+
+// cut ends the log behind the last good batch of segment i: later segments go, the highest first, so that
+// what is left is a prefix wherever the power fails. The file is synced, or the bytes could come back under
+// records that are appended next.
+func (l *Log) cut(i int, one *scanned) error {
+	list := *l.list.Load()
+	s := list[i]
+	l.logger.Warn("cutting the torn end of a log", "partition", l.partition, "file", l.path(s.base, logSuffix),
+		"position", one.size, "offset", one.end, "bytes", s.size.Load()-one.size, "later_segments", len(list)-i-1, "error", one.bad)
+	for j := len(list) - 1; j > i; j-- {
+		if err := l.removeSegmentFiles(list[j]); err != nil {
+			return err
+		}
+	}
+	for n := len(l.guarded.snapshots); n > 0 && l.guarded.snapshots[n-1] > one.end; n-- {
+		if err := l.removeSnapshot(l.guarded.snapshots[n-1]); err != nil {
+			return err
+		}
+	}
+	return l.truncateFile(s, one.size)
+}
+
+// truncateFile cuts a segment's log file and syncs it.
+func (l *Log) truncateFile(s *segment, size int64) error {
+	f, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	s.size.Store(size)
+	return f.Sync()
+}
+
+// removeSegmentFiles deletes a segment's files at once, and makes that durable before anything else goes.
+func (l *Log) removeSegmentFiles(s *segment) error {
+	l.files.drop(s)
+	for _, suffix := range segmentSuffixes {
+		if err := l.removeFile(fileName(s.base, suffix)); err != nil {
+			return err
+		}
+	}
+	return l.fs.SyncDir(l.Dir())
+}

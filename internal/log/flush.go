@@ -1,0 +1,298 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// Flush syncs the log up to its present end, with the indexes and snapshots of closed segments, writes a
+// producer snapshot there and moves the recovery point to it. Appends go on meanwhile. An error is final:
+// the log then refuses to change.
+func (l *Log) Flush() error { return l.flushTo(l.EndOffset(), true) }
+
+// FlushDue reports whether flush.ms asks for a Flush.
+func (l *Log) FlushDue(now time.Time) bool {
+	if l.RecoveryPoint() >= l.EndOffset() {
+		return false
+	}
+	l.appending.lock()
+	defer l.unlock()
+	return l.guarded.unflushed > 0 && now.Sub(l.guarded.flushedAt) >= l.config.Load().FlushInterval
+}
+
+// flushTo syncs at least up to offset. Those who wait for a sync while another runs share the next one.
+func (l *Log) flushTo(offset protocol.Offset, whole bool) error {
+	l.flushing.lock()
+	defer l.flushing.unlock()
+	if !whole && l.RecoveryPoint() >= offset {
+		return nil
+	}
+	w, err := l.prepareFlush(whole)
+	if err != nil || w.nothing {
+		return err
+	}
+	if err := l.sync(w); err != nil {
+		return l.ioError("flush", err)
+	}
+	return l.finishFlush(w)
+}
+
+// flushWork is what a flush has to do, as it was under the append lock.
+type flushWork struct {
+	end       protocol.Offset
+	segments  segments          // with records that are not synced
+	snapshots []protocol.Offset // files of closed segments that are not synced
+	dir       bool              // whether names are new
+	unflushed int64
+	cuts      int  // how often the log had been truncated
+	nothing   bool // everything is synced already
+}
+
+// prepareFlush notes what is to be synced, and with whole writes the indexes' tails and a producer snapshot
+// at the log end. The snapshot is not synced, as its CRC tells whether it is whole.
+func (l *Log) prepareFlush(whole bool) (flushWork, error) {
+	if err := l.lock(); err != nil {
+		return flushWork{}, err
+	}
+	defer l.unlock()
+	list := *l.list.Load()
+	from := list.floor(l.RecoveryPoint())
+	w := flushWork{
+		end: l.EndOffset(), segments: list[from:], dir: l.guarded.namesDirty,
+		unflushed: l.guarded.unflushed, cuts: l.guarded.truncations,
+	}
+	if whole && w.end == l.guarded.wholeTo && w.end == l.RecoveryPoint() && !w.dir {
+		w.nothing = true
+		return w, nil
+	}
+	for _, s := range w.segments[1:] {
+		w.snapshots = append(w.snapshots, s.base)
+	}
+	if !whole || w.end == 0 {
+		return w, nil
+	}
+	l.writeIndexes(list.last())
+	if err := l.writeSnapshot(w.end, false); err != nil {
+		return w, l.ioError("flush", err)
+	}
+	l.guarded.wholeTo = w.end
+	return w, nil
+}
+
+// sync makes the work durable: data first, names last.
+func (l *Log) sync(w flushWork) error {
+	for i, s := range w.segments {
+		f, err := l.open(s)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		err = f.Sync()
+		f.release()
+		if err != nil {
+			return err
+		}
+		if i == len(w.segments)-1 {
+			break
+		}
+		if err := l.syncSideFiles(s); err != nil {
+			return err
+		}
+	}
+	for _, offset := range w.snapshots {
+		if err := l.syncFile(l.path(offset, snapshotSuffix)); err != nil {
+			return err
+		}
+	}
+	if w.dir {
+		return l.fs.SyncDir(l.Dir())
+	}
+	return nil
+}
+
+// syncSideFiles syncs the indexes of a segment.
+func (l *Log) syncSideFiles(s *segment) error {
+	for _, suffix := range segmentSuffixes[1:] {
+		if err := l.syncFile(l.path(s.base, suffix)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncFile syncs a side file, if it is there.
+func (l *Log) syncFile(path string) error {
+	f, err := l.fs.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// finishFlush moves the recovery point, unless the log was truncated meanwhile: other records may then be
+// where the synced ones were.
+func (l *Log) finishFlush(w flushWork) error {
+	if err := l.lock(); err != nil {
+		return err
+	}
+	defer l.unlock()
+	if w.cuts != l.guarded.truncations {
+		return nil
+	}
+	l.recovery.Store(max(l.recovery.Load(), int64(w.end)))
+	l.guarded.unflushed = max(0, l.guarded.unflushed-w.unflushed)
+	l.guarded.flushedAt = l.now()
+	if w.dir && l.active() == w.segments.last() {
+		l.guarded.namesDirty = false
+	}
+	return nil
+}
+
+// writeSnapshot writes the producer state as a snapshot file of offset, which must be where the state is.
+// The snapshot before it goes, unless it is that of a segment.
+func (l *Log) writeSnapshot(offset protocol.Offset, durable bool) error {
+	g := &l.guarded
+	if i, found := slices.BinarySearch(g.snapshots, offset); !found {
+		g.snapshots = slices.Insert(g.snapshots, i, offset)
+	}
+	path := l.path(offset, snapshotSuffix)
+	if err := replaceSmall(l.fs, path, encodeSnapshot(g.producers.byID), durable); err != nil {
+		return err
+	}
+	return l.thinSnapshots()
+}
+
+// thinSnapshots removes snapshots that belong to no segment, the newest excepted: recovery begins at a
+// segment or at the recovery point.
+func (l *Log) thinSnapshots() error {
+	g, list := &l.guarded, *l.list.Load()
+	for i := 0; i < len(g.snapshots)-1; {
+		offset := g.snapshots[i]
+		if list[list.floor(offset)].base == offset {
+			i++
+			continue
+		}
+		if err := l.removeSnapshot(offset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeSnapshot deletes a snapshot file.
+func (l *Log) removeSnapshot(offset protocol.Offset) error {
+	g := &l.guarded
+	if i, found := slices.BinarySearch(g.snapshots, offset); found {
+		g.snapshots = slices.Delete(g.snapshots, i, i+1)
+	}
+	err := l.fs.Remove(l.path(offset, snapshotSuffix))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writeEpochs brings leader-epoch-checkpoint up to date.
+func (l *Log) writeEpochs() error {
+	path := filepath.Join(l.Dir(), epochsName)
+	if err := replaceSmall(l.fs, path, l.epochs.Load().format(), false); err != nil {
+		return l.ioError("write leader epochs of", err)
+	}
+	l.guarded.epochsDirty = false
+	return nil
+}
+
+// CloseClean syncs everything, writes the producer snapshot of the log end and closes the log, so that Open
+// may trust it as Clean. No append is accepted once it has begun. A log that did not change since it was
+// opened costs nothing.
+func (l *Log) CloseClean() error {
+	l.flushing.lock()
+	defer l.flushing.unlock()
+	if err := l.lock(); err != nil {
+		return err
+	}
+	defer l.unlock()
+	if l.guarded.changed {
+		if err := l.closeFiles(); err != nil {
+			return l.ioError("close", err)
+		}
+	}
+	l.guarded.closed = true
+	l.releaseFiles()
+	return nil
+}
+
+// closeFiles leaves the files as a clean stop leaves them, durable.
+func (l *Log) closeFiles() error {
+	list, end := *l.list.Load(), l.EndOffset()
+	s := list.last()
+	if err := l.finishSegment(s); err != nil {
+		return err
+	}
+	if l.guarded.epochsDirty {
+		if err := l.writeEpochs(); err != nil {
+			return err
+		}
+	}
+	w := flushWork{segments: list[list.floor(l.RecoveryPoint()):], dir: true}
+	for _, s := range w.segments[1:] {
+		w.snapshots = append(w.snapshots, s.base)
+	}
+	if end > 0 {
+		if err := l.writeSnapshot(end, true); err != nil {
+			return err
+		}
+	}
+	if err := l.syncSideFiles(s); err != nil {
+		return err
+	}
+	if err := l.syncFile(filepath.Join(l.Dir(), epochsName)); err != nil {
+		return err
+	}
+	if err := l.sync(w); err != nil {
+		return err
+	}
+	l.recovery.Store(int64(end))
+	return nil
+}
+
+// CloseUnclean closes the log without writing anything, as after a failure of its directory.
+func (l *Log) CloseUnclean() {
+	l.appending.lock()
+	defer l.unlock()
+	l.guarded.closed = true
+	l.releaseFiles()
+}
+
+// releaseFiles gives all open files back; slices keep theirs until they are released.
+func (l *Log) releaseFiles() {
+	for _, s := range *l.list.Load() {
+		l.files.drop(s)
+	}
+}
+
+// lockedForFiles is lock for operations that only delete, which a broken log allows too.
+func (l *Log) lockedForFiles() error {
+	l.appending.lock()
+	if l.guarded.closed {
+		l.appending.unlock()
+		return fmt.Errorf("log %s is closed", l.partition)
+	}
+	return nil
+}

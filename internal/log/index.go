@@ -1,0 +1,186 @@
+package log
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync/atomic"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// indexEntrySize is the size of an entry in an offset index file.
+const indexEntrySize = 8
+
+// indexEntry is an entry of the offset index, packed as in the file: the relative offset in the upper half
+// and the position in the lower. Both rise together, so entries compare as numbers.
+type indexEntry uint64
+
+func newIndexEntry(relative, position int64) indexEntry {
+	return indexEntry(uint64(uint32(relative))<<32 | uint64(uint32(position)))
+}
+
+func (e indexEntry) relative() int64 { return int64(e >> 32) }
+
+func (e indexEntry) position() int64 { return int64(uint32(e)) }
+
+// offsetIndex is a segment's offset index in memory. Entries below n never change, so readers need no lock:
+// the one appender writes the entry and then moves n; growing and truncating make a new offsetIndex.
+type offsetIndex struct {
+	n       atomic.Int32
+	entries []indexEntry
+}
+
+func newOffsetIndex(entries []indexEntry) *offsetIndex {
+	x := &offsetIndex{entries: entries}
+	x.n.Store(int32(len(entries)))
+	return x
+}
+
+// all are the entries that there are now.
+func (x *offsetIndex) all() []indexEntry { return x.entries[:x.n.Load()] }
+
+// bytes is what it takes in memory.
+func (x *offsetIndex) bytes() int64 { return int64(cap(x.entries)) * indexEntrySize }
+
+// with adds an entry, in place where there is room, and returns the index that has it.
+func (x *offsetIndex) with(e indexEntry) *offsetIndex {
+	n := x.n.Load()
+	if int(n) == len(x.entries) {
+		grown := make([]indexEntry, max(8, 2*n))
+		copy(grown, x.entries)
+		x = &offsetIndex{entries: grown}
+	}
+	x.entries[n] = e
+	x.n.Store(n + 1)
+	return x
+}
+
+// lookupOffset is the position of the greatest entry at or below a relative offset, or 0: where to begin to
+// walk for it.
+func lookupOffset(entries []indexEntry, relative int64) int64 {
+	i, found := slices.BinarySearchFunc(entries, relative, func(e indexEntry, target int64) int {
+		return compare(e.relative(), target)
+	})
+	return positionBefore(entries, i, found)
+}
+
+// lookupPosition is the greatest position of an entry that is not above position, or 0: a place where a
+// batch begins.
+func lookupPosition(entries []indexEntry, position int64) int64 {
+	i, found := slices.BinarySearchFunc(entries, position, func(e indexEntry, target int64) int {
+		return compare(e.position(), target)
+	})
+	return positionBefore(entries, i, found)
+}
+
+// positionBefore is the position of entry i if it matched, else of the one before it, else 0.
+func positionBefore(entries []indexEntry, i int, found bool) int64 {
+	if !found {
+		i--
+	}
+	if i < 0 {
+		return 0
+	}
+	return entries[i].position()
+}
+
+func compare(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// appendIndexEntries encodes entries as in the file.
+func appendIndexEntries(dst []byte, entries []indexEntry) []byte {
+	for _, e := range entries {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(e))
+	}
+	return dst
+}
+
+// parseIndex decodes an offset index file and checks what can be checked without the log: rising offsets and
+// positions, positions within a segment of size bytes. The first batch never has an entry, so an entry of
+// zeros can only begin the unwritten tail of a preallocated file. ok is false for a damaged index.
+func parseIndex(b []byte, size int64) (entries []indexEntry, ok bool) {
+	b = b[:len(b)-len(b)%indexEntrySize]
+	entries = make([]indexEntry, 0, len(b)/indexEntrySize)
+	var last indexEntry
+	for i := 0; i < len(b); i += indexEntrySize {
+		e := indexEntry(binary.BigEndian.Uint64(b[i:]))
+		if e == 0 {
+			return entries, allZero(b[i:])
+		}
+		if e.relative() > maxRelativeOffset || e.position() >= size ||
+			e.relative() < last.relative() || e.position() <= last.position() {
+			return nil, false
+		}
+		if i > 0 && e.relative() == last.relative() {
+			return nil, false
+		}
+		entries, last = append(entries, e), e
+	}
+	return entries, true
+}
+
+// maxRelativeOffset is the largest distance of an offset from its segment's base that an index can hold.
+const maxRelativeOffset = 1<<31 - 1
+
+func allZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// recentBatches is how many ends of batches a recent remembers.
+const recentBatches = 32
+
+// recent remembers where the newest batches of the active segment ended, so that reads at the log end, of
+// consumers that keep up and up to a watermark, find their place without touching the file. Slots are read
+// without a lock: an (offset, position) pair is one word, and any pair that was ever there is true.
+type recent struct {
+	next  uint32 // guarded by the append lock
+	slots [recentBatches]atomic.Uint64
+}
+
+// add notes that a batch ended at position and the next offset is relative.
+func (r *recent) add(relative, position int64) {
+	r.slots[r.next%recentBatches].Store(uint64(newIndexEntry(relative, position)))
+	r.next++
+}
+
+// find is the position of the batch that begins at a relative offset, if it is remembered.
+func (r *recent) find(relative int64) (int64, bool) {
+	if r == nil {
+		return 0, false
+	}
+	for i := range r.slots {
+		if e := indexEntry(r.slots[i].Load()); e.relative() == relative && (e != 0 || relative == 0) {
+			return e.position(), true
+		}
+	}
+	return 0, false
+}
+
+// floor is the greatest remembered end of a batch that is not above position, or 0.
+func (r *recent) floor(position int64) int64 {
+	var best int64
+	if r == nil {
+		return 0
+	}
+	for i := range r.slots {
+		if p := indexEntry(r.slots[i].Load()).position(); p <= position && p > best {
+			best = p
+		}
+	}
+	return best
+}
+
+// relativeTo is offset less base, which the caller knows to fit.
+func relativeTo(base, offset protocol.Offset) int64 { return int64(offset - base) }

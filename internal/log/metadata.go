@@ -1,0 +1,94 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// smallFileMax bounds what is read of the small text files of a partition: bigger ones are not what they
+// claim to be. An epoch line has at most 31 bytes, so this holds some 100,000 leaders.
+const smallFileMax = 4 << 20
+
+// ReadTopicID reads the topic id from partition.metadata in a partition's directory. It is the zero id where
+// there is no such file, as before Kafka 2.8, or where a crash has left it empty.
+func ReadTopicID(files vfs.FS, dir string) (protocol.TopicID, error) {
+	path := filepath.Join(dir, metadataName)
+	text, err := readSmall(files, path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(strings.Trim(string(text), "\x00")) == 0 {
+		return protocol.TopicID{}, nil
+	}
+	if err != nil {
+		return protocol.TopicID{}, err
+	}
+	id, err := parseMetadata(string(text))
+	if err != nil {
+		return id, fmt.Errorf("%s: %w", path, err)
+	}
+	return id, nil
+}
+
+// parseMetadata reads the text of partition.metadata.
+func parseMetadata(text string) (protocol.TopicID, error) {
+	version, rest, _ := strings.Cut(text, "\n")
+	if version != "version: 0" {
+		return protocol.TopicID{}, fmt.Errorf("first line %q is not %q", version, "version: 0")
+	}
+	id, ok := strings.CutPrefix(strings.TrimSuffix(rest, "\n"), "topic_id: ")
+	if !ok {
+		return protocol.TopicID{}, fmt.Errorf("second line %q has no topic_id", rest)
+	}
+	return protocol.ParseTopicID(id)
+}
+
+func formatMetadata(id protocol.TopicID) []byte {
+	return fmt.Appendf(nil, "version: 0\ntopic_id: %s", id)
+}
+
+// readSmall reads a whole small file.
+func readSmall(files vfs.FS, path string) ([]byte, error) {
+	f, err := files.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > smallFileMax {
+		return nil, fmt.Errorf("%s: %d bytes are too many", path, size)
+	}
+	b := make([]byte, size)
+	if err := readFull(f, b, 0); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
+}
+
+// replaceSmall gives path new content in one step: a reader, or a recovery in the same boot, sees the old or
+// the new one. With durable it also survives a power cut once the directory is synced.
+func replaceSmall(files vfs.FS, path string, content []byte, durable bool) error {
+	temporary := path + ".tmp"
+	f, err := files.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", temporary, err)
+	}
+	return files.Rename(temporary, path)
+}

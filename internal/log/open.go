@@ -1,0 +1,148 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// Open opens the log in a directory, making what is missing, and recovers it as far as Trust demands: a torn
+// tail is cut, indexes and producer state are rebuilt. A *DamageError says that records are damaged that no
+// crash explains; then nothing was cut.
+func Open(o Options) (*Log, error) {
+	o = o.withDefaults()
+	l := newLog(&o)
+	err := o.FS.MkdirAll(o.Dir, 0o755)
+	if err == nil {
+		err = l.load(&o)
+	}
+	if err != nil {
+		l.CloseUnclean()
+		return nil, fmt.Errorf("open log %s in %s: %w", o.Partition, o.Dir, err)
+	}
+	return l, nil
+}
+
+// newLog is an empty log in memory.
+func newLog(o *Options) *Log {
+	l := &Log{
+		fs: o.FS, files: o.Files, partition: o.Partition, now: o.Now, logger: o.Logger,
+		expiration: o.ProducerExpiration,
+		loading:    newGate(), flushing: newGate(), appending: newGate(),
+	}
+	l.dir.Store(&o.Dir)
+	l.SetConfig(o.Config)
+	l.list.Store(&segments{})
+	l.epochs.Store(&epochs{})
+	l.guarded.producers.txns.unstable.Store(int64(protocol.NoOffset))
+	l.guarded.flushedAt = o.Now()
+	return l
+}
+
+// load finds out what the directory holds.
+func (l *Log) load(o *Options) error {
+	if err := l.checkTopicID(o.TopicID); err != nil {
+		return err
+	}
+	found, err := l.tidy()
+	if err != nil {
+		return err
+	}
+	l.readEpochs()
+	if len(found.segments) == 0 {
+		return l.createAt(max(0, o.StartOffset))
+	}
+	l.guarded.snapshots = found.snapshots
+	l.install(found.segments)
+	r, err := l.recover(o)
+	if err != nil {
+		return err
+	}
+	l.end.Store(int64(r.end))
+	if r.end < o.StartOffset {
+		// The files below the log start offset are gone, and those above it too.
+		l.logger.Warn("log ends below its start offset, starting anew", "partition", l.partition, "end", r.end, "start", o.StartOffset)
+		l.guarded.changed = true
+		return l.restartAt(o.StartOffset)
+	}
+	start := max(o.StartOffset, found.segments[0].base)
+	l.start.Store(int64(start))
+	l.recovery.Store(int64(min(max(o.RecoveryPoint, 0), r.end)))
+	if o.Trust == Clean && !r.repaired {
+		l.recovery.Store(int64(r.end))
+		l.guarded.wholeTo = r.end
+	}
+	l.trimEpochs(start, r.end)
+	if err := l.replay(&r); err != nil {
+		return err
+	}
+	l.watermark.Store(int64(min(max(o.HighWatermark, start), r.end)))
+	l.guarded.producers.txns.release(l.HighWatermark())
+	return nil
+}
+
+// createAt makes the first segment of an empty log.
+func (l *Log) createAt(start protocol.Offset) error {
+	s, err := l.createSegment(start)
+	if err != nil {
+		return err
+	}
+	l.guarded.changed, l.guarded.namesDirty = true, true
+	l.install(segments{s})
+	for _, at := range [...]interface{ Store(int64) }{&l.start, &l.end, &l.watermark, &l.recovery} {
+		at.Store(int64(start))
+	}
+	l.guarded.producers.reset(start, nil)
+	l.trimEpochs(start, start)
+	return nil
+}
+
+// trimEpochs drops what the epochs say about records that are not there, since their file is not synced with
+// truncations and deletions.
+func (l *Log) trimEpochs(start, end protocol.Offset) {
+	list, cut := l.epochs.Load().truncateEnd(end)
+	list, moved := list.truncateStart(start)
+	if cut || moved {
+		l.epochs.Store(&list)
+		l.guarded.epochsDirty, l.guarded.changed = true, true
+	}
+}
+
+// checkTopicID compares partition.metadata with the id that the cluster knows, and writes it where it is
+// missing. The file is not synced: whoever creates partitions syncs the directories of many at once.
+func (l *Log) checkTopicID(id protocol.TopicID) error {
+	if id.IsZero() {
+		return nil
+	}
+	there, err := ReadTopicID(l.fs, l.Dir())
+	if err != nil {
+		return err
+	}
+	if there == id {
+		return nil
+	}
+	if !there.IsZero() {
+		return protocol.Errorf(protocol.InconsistentTopicID, "the directory holds topic id %s, expected %s", there, id)
+	}
+	return replaceSmall(l.fs, filepath.Join(l.Dir(), metadataName), formatMetadata(id), false)
+}
+
+// readEpochs reads leader-epoch-checkpoint. One that is missing or damaged counts as empty: recovery fills
+// it from the batches.
+func (l *Log) readEpochs() {
+	path := filepath.Join(l.Dir(), epochsName)
+	text, err := readSmall(l.fs, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	list, parsed := parseEpochs(text)
+	if err = errors.Join(err, parsed); err != nil {
+		l.logger.Warn("rebuilding leader epochs", "file", path, "error", err)
+		l.guarded.epochsDirty = true
+		return
+	}
+	l.epochs.Store(&list)
+}

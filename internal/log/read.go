@@ -1,0 +1,138 @@
+package log
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+)
+
+// Read finds the batches from the one that holds offset from on: at most maxBytes, and none that reaches
+// limit (the high watermark, the last stable offset or, with a large number, the log end). The first batch
+// may begin before from. With atLeastOne the first batch is given out whole even if it is larger than
+// maxBytes. Where there is nothing to read the slice is empty; an offset outside of log start and log end is
+// OFFSET_OUT_OF_RANGE. Nothing is read but the headers that are needed to find the range, and no lock is
+// taken. A slice lies within one segment.
+func (l *Log) Read(from protocol.Offset, maxBytes int, limit protocol.Offset, atLeastOne bool) (Slice, error) {
+	for {
+		list := l.list.Load()
+		s, err := l.readFrom(*list, from, maxBytes, limit, atLeastOne)
+		// A segment that is not there any more has been deleted or compacted since the list was read.
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+			return s, err
+		}
+	}
+}
+
+func (l *Log) readFrom(list segments, from protocol.Offset, maxBytes int, limit protocol.Offset, atLeastOne bool) (Slice, error) {
+	if from < l.StartOffset() || from > l.EndOffset() {
+		return Slice{}, protocol.Errorf(protocol.OffsetOutOfRange,
+			"offset %d of %s is not between log start offset %d and log end offset %d", from, l.partition, l.StartOffset(), l.EndOffset())
+	}
+	if from >= limit {
+		return Slice{}, nil
+	}
+	for i := list.floor(from); i < len(list); i++ {
+		// BR-073: where compaction has emptied the rest of a segment, the next one has the answer.
+		s, err := l.readSegment(list[i], from, maxBytes, limit, atLeastOne)
+		if err != nil || s.pinned != nil || list[i].base >= limit {
+			return s, err
+		}
+	}
+	return Slice{}, nil
+}
+
+// readSegment finds the range in one segment. The slice is empty where no batch at or behind from is
+// readable there.
+func (l *Log) readSegment(s *segment, from protocol.Offset, maxBytes int, limit protocol.Offset, atLeastOne bool) (Slice, error) {
+	size := s.size.Load() // before the log end: what it covers is not beyond that
+	end := size
+	f, err := l.open(s)
+	if err != nil {
+		return Slice{}, err
+	}
+	if limit < l.EndOffset() {
+		if end, err = l.position(s, f, limit, size); err != nil {
+			f.release()
+			return Slice{}, err
+		}
+	}
+	start, err := l.position(s, f, from, size)
+	if err == nil && end-start > int64(maxBytes) {
+		end, err = l.fit(s, f, start, end, int64(maxBytes), atLeastOne)
+	}
+	if err != nil || start >= end {
+		f.release()
+		return Slice{}, err
+	}
+	return Slice{File: f.File, Position: start, Length: int(end - start), pinned: f}, nil
+}
+
+// position is where the first batch begins whose last offset is at or behind offset; size where none does.
+func (l *Log) position(s *segment, f *openFile, offset protocol.Offset, size int64) (int64, error) {
+	relative := s.relative(offset)
+	if relative <= 0 {
+		return 0, nil
+	}
+	if relative > maxRelativeOffset {
+		return size, nil
+	}
+	if p, ok := s.recent.Load().find(relative); ok {
+		return min(p, size), nil
+	}
+	entries, err := l.entriesOf(s)
+	if err != nil {
+		return 0, err
+	}
+	buf := l.files.buffer()
+	defer l.files.giveBack(buf)
+	w := walk(f, min(lookupOffset(entries, relative), size), size, buf[:])
+	for {
+		h, err := w.next()
+		if ended(err) {
+			return size, nil
+		}
+		if err != nil {
+			return 0, l.damaged(s, &w, err)
+		}
+		if h.LastOffset >= offset {
+			return w.pos, nil
+		}
+	}
+}
+
+// fit is the greatest end of a batch between start and end that keeps the range within maxBytes; with
+// atLeastOne it is the end of the first batch where nothing fits.
+func (l *Log) fit(s *segment, f *openFile, start, end, maxBytes int64, atLeastOne bool) (int64, error) {
+	limit := start + max(0, maxBytes)
+	entries, err := l.entriesOf(s)
+	if err != nil {
+		return 0, err
+	}
+	best := max(lookupPosition(entries, limit), s.recent.Load().floor(limit))
+	if best > start {
+		return min(best, end), nil
+	}
+	if maxBytes < record.HeaderSize && !atLeastOne {
+		return start, nil
+	}
+	buf := l.files.buffer()
+	defer l.files.giveBack(buf)
+	w := walk(f, start, end, buf[:])
+	for {
+		_, err := w.next()
+		switch {
+		case ended(err):
+			return end, nil
+		case err != nil:
+			return 0, l.damaged(s, &w, err)
+		case w.to > limit && w.pos > start:
+			return w.pos, nil
+		case w.to > limit && atLeastOne:
+			return w.to, nil
+		case w.to > limit:
+			return start, nil
+		}
+	}
+}

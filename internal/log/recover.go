@@ -1,0 +1,286 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+)
+
+// recovery is what recovering the segments came to.
+type recovery struct {
+	end      protocol.Offset
+	repaired bool            // something was not as the trust promised
+	trusted  protocol.Offset // snapshots up to here may be used
+	rebuild  int             // transaction indexes from this segment on are built anew by the replay
+}
+
+// recover brings the segments of l.list into order and finds the log end offset.
+func (l *Log) recover(o *Options) (recovery, error) {
+	list := *l.list.Load()
+	last := len(list) - 1
+	trust := o.Trust
+	if trust == Clean {
+		end, ok, err := l.trustTail(list[last])
+		if err != nil || ok {
+			return recovery{end: end, trusted: end, rebuild: len(list)}, err
+		}
+		l.logger.Warn("a cleanly closed log is not whole, scanning its last segment", "partition", l.partition)
+		return l.scan(last, list[last].base, false)
+	}
+	if trust == SameBoot {
+		return l.scan(last, math.MaxInt64, false)
+	}
+	point := max(0, o.RecoveryPoint)
+	return l.scan(list.floor(point), point, true)
+}
+
+// trustTail finds the log end offset and the tail of the active segment from the last entries of its
+// indexes and the headers behind them. ok is false where the files contradict each other.
+func (l *Log) trustTail(s *segment) (end protocol.Offset, ok bool, err error) {
+	entry, timeTail, ok, err := l.lastEntries(s)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	f, err := l.open(s)
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.release()
+	buf := l.files.buffer()
+	defer l.files.giveBack(buf)
+	size := s.size.Load()
+	maxTime, maxOffset := timeTail.lastTime.timestamp, s.base+protocol.Offset(timeTail.lastTime.relative)
+	w := walk(f, entry.position(), size, buf[:])
+	for {
+		h, err := w.next()
+		if ended(err) {
+			break
+		}
+		if isBadBatch(err) || err == nil && entry != 0 && w.pos == entry.position() && s.relative(h.LastOffset) > entry.relative() {
+			return 0, false, nil
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		if h.MaxTimestamp > maxTime {
+			maxTime, maxOffset = h.MaxTimestamp, h.LastOffset
+		}
+	}
+	end = max(s.base, w.expected)
+	if maxOffset >= end && size > 0 {
+		return 0, false, nil
+	}
+	s.maxTimeOffset = maxOffset
+	s.maxTime.Store(maxTime)
+	timeTail.sinceIndex = size - entry.position()
+	l.guarded.tail = timeTail
+	return end, true, nil
+}
+
+// lastEntries reads the last entry of each index of the active segment; ok is false where a file is missing
+// or cannot be what a clean stop leaves.
+func (l *Log) lastEntries(s *segment) (entry indexEntry, t tail, ok bool, err error) {
+	size := s.size.Load()
+	t = tail{indexWritten: -1, lastTime: noTimeEntry}
+	if size == 0 {
+		return 0, t, true, nil
+	}
+	b, n, err := l.lastOf(s, indexSuffix, indexEntrySize)
+	if err != nil || n < 0 {
+		return 0, t, false, err
+	}
+	if n > 0 {
+		entries, ok := parseIndex(b, size)
+		if !ok || len(entries) == 0 {
+			return 0, t, false, nil
+		}
+		entry = entries[0]
+	}
+	b, n, err = l.lastOf(s, timeIndexSuffix, timeEntrySize)
+	if err != nil || n < 0 {
+		return 0, t, false, err
+	}
+	if n > 0 {
+		t.lastTime = parseTimeEntry(b)
+		if t.lastTime.relative < 0 || n > 1 && t.lastTime == (timeEntry{}) {
+			return 0, t, false, nil
+		}
+	}
+	t.timesWritten = int32(n)
+	return entry, t, true, nil
+}
+
+// lastOf reads the last entry of a side file and how many there are; n is -1 where the file is missing or
+// does not hold whole entries.
+func (l *Log) lastOf(s *segment, suffix string, entrySize int64) (b []byte, n int, err error) {
+	f, err := l.fs.OpenFile(l.path(s.base, suffix), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, -1, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, 0, err
+	}
+	if size%entrySize != 0 || size/entrySize > math.MaxInt32 {
+		return nil, -1, nil
+	}
+	if size == 0 {
+		return nil, 0, nil
+	}
+	b = make([]byte, entrySize)
+	return b, int(size / entrySize), readFull(f, b, size-entrySize)
+}
+
+// scan checks the batches of the segments from first on: of first itself from the offset given, as far as
+// its index helps to find that, and of the others all. With powerCut, pages may be missing; else only the
+// last write can be torn.
+func (l *Log) scan(first int, from protocol.Offset, powerCut bool) (recovery, error) {
+	list := *l.list.Load()
+	r := recovery{repaired: true, trusted: from, rebuild: first}
+	repair := epochRepair{log: l, known: *l.epochs.Load(), list: *l.epochs.Load()}
+	var one scanned
+	for i := first; i < len(list); i++ {
+		limit := protocol.Offset(0)
+		if i == first {
+			limit = from
+		}
+		var err error
+		if one, err = l.scanSegment(list[i], limit, &repair); err != nil {
+			return r, err
+		}
+		r.end = one.end
+		if one.bad != nil {
+			if err := l.checkTorn(i, &one, powerCut); err != nil {
+				return r, err
+			}
+			if err := l.cut(i, &one); err != nil {
+				return r, err
+			}
+			list = list[:i+1]
+		}
+		if err := l.adopt(list[i], &one); err != nil {
+			return r, err
+		}
+	}
+	l.install(list)
+	list.last().index.Store(newOffsetIndex(one.entries))
+	l.guarded.tail = one.tail()
+	return r, repair.apply()
+}
+
+// scanned is what scanning a segment came to.
+type scanned struct {
+	built
+	end  protocol.Offset // the offset behind the last good batch
+	size int64           // of the good batches
+	bad  error           // what stopped the scan, nil at the end of the file
+	head record.Header   // of the bad batch, where it has one
+}
+
+// scanSegment reads the batches of s whose offsets are not below from, checks them and builds the indexes.
+func (l *Log) scanSegment(s *segment, from protocol.Offset, repair *epochRepair) (scanned, error) {
+	f, err := l.open(s)
+	if err != nil {
+		return scanned{}, err
+	}
+	defer f.release()
+	out := scanned{built: newBuilt(), end: s.base}
+	size := s.size.Load()
+	if from > s.base {
+		out.built, err = l.resume(s, f, from)
+		if err != nil {
+			return out, err
+		}
+	}
+	interval := int64(l.config.Load().IndexIntervalBytes)
+	w := walk(f, out.lastEntry, size, make([]byte, min(scanBuffer, max(size-out.lastEntry, record.HeaderSize))))
+	for {
+		h, err := w.nextChecked(s.base)
+		if ended(err) {
+			break
+		}
+		if isBadBatch(err) {
+			out.bad, out.head = err, h
+			break
+		}
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		out.add(s, &h, w.pos, interval)
+		repair.see(s, w.pos, &h)
+	}
+	out.addTime()
+	out.end, out.size = max(s.base, w.expected), w.pos
+	return out, nil
+}
+
+// resume is the state of the indexes of s before its last index entry below from, read from their files:
+// scanning goes on at that entry's batch. Where the files are not in order, it begins anew.
+func (l *Log) resume(s *segment, f *openFile, from protocol.Offset) (built, error) {
+	b := newBuilt()
+	entries, ok, err := l.readIndex(s, f)
+	if err != nil || !ok {
+		return b, err
+	}
+	keep := len(entries)
+	for keep > 0 && s.base+protocol.Offset(entries[keep-1].relative()) >= from {
+		keep--
+	}
+	if keep == 0 {
+		return b, nil
+	}
+	times, ok, err := l.readTimes(s)
+	if err != nil || !ok {
+		return b, err
+	}
+	last := entries[keep-1]
+	for len(times) > 0 && int64(times[len(times)-1].relative) > last.relative() {
+		times = times[:len(times)-1]
+	}
+	b.entries, b.times, b.lastEntry = entries[:keep], times, last.position()
+	if n := len(times); n > 0 {
+		b.maxTime, b.maxTimeOffset = times[n-1].timestamp, int64(times[n-1].relative)
+	}
+	return b, nil
+}
+
+// readTimes reads the whole time index; ok is false where it is missing or not in order.
+func (l *Log) readTimes(s *segment) (times []timeEntry, ok bool, err error) {
+	b, err := readFile(l.fs, l.path(s.base, timeIndexSuffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	last := timeEntry{timestamp: record.NoTimestamp, relative: -1}
+	for ; len(b) >= timeEntrySize; b = b[timeEntrySize:] {
+		e := parseTimeEntry(b)
+		if e == (timeEntry{}) && len(times) > 0 && allZero(b) {
+			break
+		}
+		if e.timestamp <= last.timestamp || e.relative < last.relative {
+			return nil, false, nil
+		}
+		times, last = append(times, e), e
+	}
+	return times, true, nil
+}
+
+// adopt makes what a scan found the state of a segment, in memory and in its index files.
+func (l *Log) adopt(s *segment, one *scanned) error {
+	s.maxTime.Store(one.maxTime)
+	s.maxTimeOffset = s.base + protocol.Offset(one.maxTimeOffset)
+	s.firstTime = one.firstTime
+	l.guarded.changed = true
+	return l.storeIndexes(s, &one.built)
+}

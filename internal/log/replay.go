@@ -1,0 +1,172 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+)
+
+// replay makes the producer state of the log end: it loads the newest snapshot that can be trusted and goes
+// through the batches behind it. Transaction indexes that recovery does not trust are built anew.
+func (l *Log) replay(r *recovery) error {
+	from, err := l.loadSnapshot(min(r.trusted, r.end))
+	if err != nil {
+		return err
+	}
+	list := *l.list.Load()
+	for _, s := range list[min(r.rebuild, len(list)):] {
+		if err := l.truncateAborted(s, from); err != nil {
+			return err
+		}
+	}
+	for i := list.floor(from); i < len(list); i++ {
+		rebuild := i >= r.rebuild
+		if rebuild && list[i].base > from {
+			l.guarded.producers.end = list[i].base
+			if err := l.writeSnapshot(list[i].base, false); err != nil {
+				return err
+			}
+		}
+		if err := l.replaySegment(list[i], from, rebuild); err != nil {
+			return err
+		}
+	}
+	l.guarded.producers.end = r.end
+	return nil
+}
+
+// loadSnapshot loads the newest whole snapshot up to limit and returns its offset; without one the state is
+// empty at the log start. Snapshots that cannot be true are deleted.
+func (l *Log) loadSnapshot(limit protocol.Offset) (protocol.Offset, error) {
+	start := l.StartOffset()
+	for _, offset := range slices.Clone(l.guarded.snapshots) {
+		if offset > limit || offset <= start {
+			if err := l.removeSnapshot(offset); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for n := len(l.guarded.snapshots); n > 0; n = len(l.guarded.snapshots) {
+		offset := l.guarded.snapshots[n-1]
+		path := l.path(offset, snapshotSuffix)
+		b, err := readFile(l.fs, path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+		byID, err := decodeSnapshot(b)
+		if err == nil {
+			l.guarded.producers.reset(offset, byID)
+			if l.expiration > 0 {
+				l.guarded.producers.expire(l.now().Add(-l.expiration).UnixMilli())
+			}
+			return offset, nil
+		}
+		l.logger.Warn("dropping a damaged producer snapshot", "file", path, "error", err)
+		if err := l.removeSnapshot(offset); err != nil {
+			return 0, err
+		}
+	}
+	l.guarded.producers.reset(start, nil)
+	return start, nil
+}
+
+// replaySegment takes the batches of s from an offset on into producer state.
+func (l *Log) replaySegment(s *segment, from protocol.Offset, rebuild bool) error {
+	size := s.size.Load()
+	if size == 0 || from >= l.EndOffset() {
+		return nil
+	}
+	f, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	var position int64
+	if from > s.base {
+		entries, err := l.entriesOf(s)
+		if err != nil {
+			return err
+		}
+		position = lookupOffset(entries, s.relative(from))
+	}
+	w := walk(f, position, size, make([]byte, min(scanBuffer, max(size-position, record.HeaderSize))))
+	for {
+		h, err := w.next()
+		if ended(err) {
+			return nil
+		}
+		if err != nil {
+			return l.damaged(s, &w, err)
+		}
+		if h.LastOffset < from || h.ProducerID < 0 {
+			continue
+		}
+		if err := l.replayBatch(s, &w, &h, rebuild); err != nil {
+			return err
+		}
+	}
+}
+
+// replayBatch takes in one batch of a producer.
+func (l *Log) replayBatch(s *segment, w *walker, h *record.Header, rebuild bool) error {
+	facts := factsOf(h)
+	if facts.control {
+		b, err := w.batchAt(h)
+		if err == nil {
+			facts.marker, err = readMarker(b)
+		}
+		if err != nil {
+			return l.damaged(s, w, err)
+		}
+	}
+	done, wasAborted := l.guarded.producers.apply(&facts)
+	if !wasAborted || !rebuild {
+		return nil
+	}
+	return l.appendAborted(s, done)
+}
+
+// appendAborted adds an entry to a segment's transaction index.
+func (l *Log) appendAborted(s *segment, a aborted) error {
+	n := s.aborted.Load()
+	if err := l.writeAt(s, txnIndexSuffix, appendAborted(nil, a), int64(n)*abortedSize, false); err != nil {
+		return err
+	}
+	s.aborted.Store(n + 1)
+	return nil
+}
+
+// truncateAborted drops the entries of a transaction index whose marker is at end or behind it, and all from
+// the first on that is damaged.
+func (l *Log) truncateAborted(s *segment, end protocol.Offset) error {
+	path := l.path(s.base, txnIndexSuffix)
+	b, err := readFile(l.fs, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.aborted.Store(0)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	keep := 0
+	for ; len(b)-keep >= abortedSize; keep += abortedSize {
+		if entry := b[keep:]; !validAborted(entry, s.base) || parseAborted(entry).last >= end {
+			break
+		}
+	}
+	s.aborted.Store(int32(keep / abortedSize))
+	switch keep {
+	case len(b):
+		return nil
+	case 0:
+		return l.removeFile(fileName(s.base, txnIndexSuffix))
+	}
+	if err := l.writeAt(s, txnIndexSuffix, b[:keep], 0, true); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

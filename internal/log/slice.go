@@ -1,0 +1,32 @@
+package log
+
+import "github.com/barnabas-mq/barnabas/internal/vfs"
+
+// Slice is a range of a segment's file that holds whole batches. It pins the file: until Release, it stays
+// open and its bytes stay as they are, whatever retention, deletion or compaction do. Truncation may cut
+// into a slice above the high watermark, which only followers read; reads then come up short. The zero Slice
+// is empty and needs no Release.
+type Slice struct {
+	// File is the open file; nil for an empty slice.
+	File vfs.File
+	// Position is where in File the range begins, Length how long it is, in bytes.
+	Position int64
+	Length   int
+
+	pinned *openFile
+}
+
+// Release ends the use of the slice; exactly once for each that Read returned.
+func (s Slice) Release() {
+	if s.pinned != nil {
+		s.pinned.release()
+	}
+}
+
+// ReadInto reads the slice into dst, which must have room for Length bytes.
+func (s Slice) ReadInto(dst []byte) error {
+	if s.Length == 0 {
+		return nil
+	}
+	return readFull(s.File, dst[:s.Length], s.Position)
+}

@@ -1,0 +1,187 @@
+package log
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// found is what a partition's directory holds once it is tidy.
+type found struct {
+	segments  segments
+	snapshots []protocol.Offset
+}
+
+// fileOf is one of a segment's files in a listing.
+type fileOf struct {
+	name        string
+	base        protocol.Offset
+	kind, state string
+}
+
+// tidy removes and completes what a stop in the middle of something left, as Kafka does, and lists the rest:
+// ".deleted" files go; ".cleaned" ones go, with the ".swap" files at or behind them, since those belong to
+// the same unfinished rename; what is still ".swap" is finished and replaces the segments that it covers.
+func (l *Log) tidy() (found, error) {
+	files, err := l.listFiles()
+	if err != nil {
+		return found{}, err
+	}
+	firstCleaned := protocol.Offset(math.MaxInt64)
+	for _, f := range files {
+		if f.state == cleanedSuffix {
+			firstCleaned = min(firstCleaned, f.base)
+		}
+	}
+	swapped := false
+	for _, f := range files {
+		unfinished := f.state == swapSuffix && f.base >= firstCleaned
+		if f.state == deletedSuffix || f.state == cleanedSuffix || unfinished {
+			if err := l.removeFile(f.name); err != nil {
+				return found{}, err
+			}
+		}
+		swapped = swapped || f.state == swapSuffix && !unfinished
+	}
+	if swapped {
+		if err := l.finishSwap(); err != nil {
+			return found{}, err
+		}
+	}
+	return l.collect()
+}
+
+// listFiles lists the files of segments; all others are left alone.
+func (l *Log) listFiles() ([]fileOf, error) {
+	entries, err := l.fs.ReadDir(l.Dir())
+	if err != nil {
+		return nil, err
+	}
+	files := make([]fileOf, 0, len(entries))
+	for _, e := range entries {
+		if base, kind, state, ok := parseFileName(e.Name()); ok && !e.IsDir() {
+			files = append(files, fileOf{e.Name(), base, kind, state})
+		}
+	}
+	return files, nil
+}
+
+func (l *Log) removeFile(name string) error {
+	err := l.fs.Remove(filepath.Join(l.Dir(), name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// finishSwap completes the work of a log cleaner that was stopped while it renamed: the segments that the
+// ".swap" ones were made from go, if they have not yet, and the suffix is taken off.
+func (l *Log) finishSwap() error {
+	files, err := l.listFiles()
+	if err != nil {
+		return err
+	}
+	low, high := protocol.Offset(math.MaxInt64), protocol.Offset(-1)
+	for _, f := range files {
+		if f.state == swapSuffix && f.kind == logSuffix {
+			next, err := l.nextOffsetIn(f)
+			if err != nil {
+				return err
+			}
+			low, high = min(low, f.base), max(high, next)
+		}
+	}
+	for _, f := range files {
+		if f.state == "" && f.base >= low && f.base < high {
+			if err := l.removeFile(f.name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range files {
+		if f.state == swapSuffix {
+			path := filepath.Join(l.Dir(), f.name)
+			if err := l.fs.Rename(path, path[:len(path)-len(swapSuffix)]); err != nil {
+				return err
+			}
+		}
+	}
+	l.logger.Info("finished an interrupted log cleaning", "partition", l.partition, "from", low, "to", high)
+	return nil
+}
+
+// nextOffsetIn walks a file for the offset behind its last batch.
+func (l *Log) nextOffsetIn(f fileOf) (protocol.Offset, error) {
+	file, err := l.fs.OpenFile(filepath.Join(l.Dir(), f.name), os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	size, err := file.Size()
+	if err != nil {
+		return 0, err
+	}
+	w := walk(file, 0, size, make([]byte, scanBuffer))
+	for {
+		_, err := w.next()
+		if errors.Is(err, io.EOF) {
+			return max(f.base, w.expected), nil
+		}
+		if err != nil {
+			return 0, &DamageError{Partition: l.partition, File: file.Name(), Position: w.pos, Offset: max(f.base, w.expected), Cause: err}
+		}
+	}
+}
+
+// collect lists segments and snapshots, and removes the side files of segments that are not there.
+func (l *Log) collect() (found, error) {
+	entries, err := l.fs.ReadDir(l.Dir())
+	if err != nil {
+		return found{}, err
+	}
+	var out found
+	bySegment := map[protocol.Offset]*segment{}
+	for _, e := range entries {
+		base, kind, state, ok := parseFileName(e.Name())
+		if !ok || state != "" || kind != logSuffix {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return out, err
+		}
+		s := newSegment(base, info.Size(), info.ModTime())
+		out.segments = append(out.segments, s)
+		bySegment[base] = s
+	}
+	for _, e := range entries {
+		base, kind, state, ok := parseFileName(e.Name())
+		if !ok || state != "" || kind == logSuffix {
+			continue
+		}
+		s := bySegment[base]
+		switch {
+		case kind == snapshotSuffix:
+			out.snapshots = append(out.snapshots, base)
+		case s == nil:
+			l.logger.Warn("removing the index of a segment that is not there", "partition", l.partition, "file", e.Name())
+			if err := l.removeFile(e.Name()); err != nil {
+				return out, err
+			}
+		case kind == txnIndexSuffix:
+			info, err := e.Info()
+			if err != nil {
+				return out, err
+			}
+			s.aborted.Store(int32(info.Size() / abortedSize))
+		}
+	}
+	slices.Sort(out.snapshots)
+	return out, nil
+}

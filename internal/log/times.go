@@ -1,0 +1,209 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+)
+
+// Found is a record that was looked up by time.
+type Found struct {
+	// Offset is the record's, NoOffset where there is none.
+	Offset protocol.Offset
+	// Timestamp is its timestamp in ms, or -1.
+	Timestamp int64
+	// Epoch is the leader epoch of its batch, or NoLeaderEpoch.
+	Epoch protocol.LeaderEpoch
+}
+
+// notFound is the answer where no record matches: offset and timestamp -1 (BR-183).
+var notFound = Found{Offset: protocol.NoOffset, Timestamp: record.NoTimestamp, Epoch: protocol.NoLeaderEpoch}
+
+// OffsetForTime finds the first record whose timestamp is at or above the given time in ms, at or behind the
+// log start. found is false where there is none.
+func (l *Log) OffsetForTime(timestamp int64) (_ Found, found bool, err error) {
+	for {
+		list := l.list.Load()
+		f, ok, err := l.searchTime(*list, timestamp)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+			return f, ok, err
+		}
+	}
+}
+
+func (l *Log) searchTime(list segments, timestamp int64) (Found, bool, error) {
+	start := l.StartOffset()
+	for _, s := range list[list.floor(start):] {
+		largest, err := l.largestTimestamp(s)
+		if err != nil {
+			return notFound, false, err
+		}
+		if largest < timestamp {
+			continue
+		}
+		f, ok, err := l.searchSegment(s, start, timestamp, func(ts int64) bool { return ts >= timestamp })
+		if err != nil || ok {
+			return f, ok, err
+		}
+	}
+	return notFound, false, nil
+}
+
+// MaxTimestamp finds the record with the largest timestamp, the first of those that have it. Where no record
+// has a timestamp, Offset is NoOffset.
+func (l *Log) MaxTimestamp() (Found, error) {
+	for {
+		list := l.list.Load()
+		f, err := l.searchMax(*list)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+			return f, err
+		}
+	}
+}
+
+func (l *Log) searchMax(list segments) (Found, error) {
+	start := l.StartOffset()
+	best, bestTime := -1, int64(record.NoTimestamp)
+	for i, s := range list {
+		largest, err := l.largestTimestamp(s)
+		if err != nil {
+			return notFound, err
+		}
+		if largest > bestTime {
+			best, bestTime = i, largest
+		}
+	}
+	if best < 0 {
+		return notFound, nil
+	}
+	f, _, err := l.searchSegment(list[best], start, bestTime, func(ts int64) bool { return ts == bestTime })
+	return f, err
+}
+
+// largestTimestamp is the largest timestamp in a segment, or NoTimestamp. A closed segment's is looked up
+// once, in its time index.
+func (l *Log) largestTimestamp(s *segment) (int64, error) {
+	if at := s.maxTime.Load(); at != timeUnknown {
+		return at, nil
+	}
+	last, err := l.withTimeFile(s, timeFile.last)
+	if err != nil {
+		return 0, err
+	}
+	s.maxTime.CompareAndSwap(timeUnknown, last.timestamp)
+	return last.timestamp, nil
+}
+
+// withTimeFile asks a segment's time index something. Where the file is missing, it is made first.
+func (l *Log) withTimeFile(s *segment, ask func(timeFile) (timeEntry, error)) (timeEntry, error) {
+	path := l.path(s.base, timeIndexSuffix)
+	file, err := l.fs.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l.timeFromLog(s, ask)
+	}
+	if err != nil {
+		return noTimeEntry, err
+	}
+	defer file.Close()
+	size, err := file.Size()
+	if err != nil {
+		return noTimeEntry, err
+	}
+	t, err := openTimeFile(file, size)
+	if err != nil {
+		return noTimeEntry, fmt.Errorf("%s: %w", path, err)
+	}
+	e, err := ask(t)
+	if err == nil && e != noTimeEntry && int64(e.relative) < 0 {
+		return l.timeFromLog(s, ask)
+	}
+	return e, err
+}
+
+// timeFromLog answers from the batches, where the file of the time index is missing or wrong: the active
+// segment may have none yet.
+func (l *Log) timeFromLog(s *segment, ask func(timeFile) (timeEntry, error)) (timeEntry, error) {
+	f, err := l.open(s)
+	if err != nil {
+		return noTimeEntry, err
+	}
+	defer f.release()
+	b, err := l.rebuild(s, f)
+	if err != nil {
+		return noTimeEntry, err
+	}
+	if !s.active.Load() {
+		if err := l.storeIndexes(s, &b); err != nil {
+			return noTimeEntry, err
+		}
+	}
+	return ask(timeFile{file: bytesAt(appendTimeEntries(nil, b.times)), n: len(b.times)})
+}
+
+// bytesAt reads from memory.
+type bytesAt []byte
+
+func (b bytesAt) ReadAt(p []byte, off int64) (int, error) {
+	if off >= int64(len(b)) {
+		return 0, errors.New("read behind the end of a time index in memory")
+	}
+	return copy(p, b[off:]), nil
+}
+
+// searchSegment finds the first record at or behind start whose timestamp matches, in the first batch whose
+// largest timestamp does.
+func (l *Log) searchSegment(s *segment, start protocol.Offset, timestamp int64, match func(int64) bool) (Found, bool, error) {
+	entry, err := l.withTimeFile(s, func(t timeFile) (timeEntry, error) { return t.floor(timestamp) })
+	if err != nil {
+		return notFound, false, err
+	}
+	size := s.size.Load()
+	f, err := l.open(s)
+	if err != nil {
+		return notFound, false, err
+	}
+	defer f.release()
+	entries, err := l.entriesOf(s)
+	if err != nil {
+		return notFound, false, err
+	}
+	from := lookupOffset(entries, max(int64(entry.relative), s.relative(start)))
+	w := walk(f, min(from, size), size, make([]byte, min(scanBuffer, max(size-from, record.HeaderSize))))
+	for {
+		h, err := w.next()
+		if ended(err) {
+			return notFound, false, nil
+		}
+		if err != nil {
+			return notFound, false, l.damaged(s, &w, err)
+		}
+		if h.MaxTimestamp < timestamp || h.LastOffset < start {
+			continue
+		}
+		found, ok, err := l.searchBatch(s, &w, &h, start, match)
+		if err != nil || ok {
+			return found, ok, err
+		}
+	}
+}
+
+// searchBatch looks at the records of the batch at w.pos.
+func (l *Log) searchBatch(s *segment, w *walker, h *record.Header, start protocol.Offset, match func(int64) bool) (Found, bool, error) {
+	b := make([]byte, h.Size)
+	if err := readFull(w.file, b, w.pos); err != nil {
+		return notFound, false, err
+	}
+	for r, err := range (record.Entry{Header: *h, Bytes: b}).Records(nil) {
+		if err != nil {
+			return notFound, false, l.damaged(s, w, err)
+		}
+		if r.Offset >= start && match(r.Timestamp) {
+			return Found{Offset: r.Offset, Timestamp: r.Timestamp, Epoch: h.LeaderEpoch}, true, nil
+		}
+	}
+	return notFound, false, nil
+}

@@ -1,0 +1,98 @@
+// Command kill proves that a killed broker loses nothing: it starts one, lets several producers write to it,
+// kills it with SIGKILL in the middle, starts it again, and so on for a number of rounds; then it reads
+// everything back and compares it with what was acknowledged.
+//
+// What must hold, for every partition:
+//
+//   - every acknowledged record is there, at the offset that the acknowledgement named
+//   - no record of an idempotent producer is there twice, and each producer's records are in order
+//   - offsets are dense: nothing is missing between two records
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	program    string
+	dir        string
+	rounds     int
+	partitions int
+	producers  int
+	seed       uint64
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.program, "barnabas", "bin/barnabas", "the built program")
+	flag.StringVar(&o.dir, "dir", "", "data directory; default a temporary one, removed where all is well")
+	flag.IntVar(&o.rounds, "rounds", 10, "how often to kill")
+	flag.IntVar(&o.partitions, "partitions", 6, "partitions of the topic")
+	flag.IntVar(&o.producers, "producers", 4, "producers; every second one is idempotent")
+	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random times")
+	flag.Parse()
+	if err := run(context.Background(), o); err != nil {
+		fmt.Fprintf(os.Stderr, "kill: %v (seed %d)\n", err, o.seed)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	temporary := o.dir == ""
+	if temporary {
+		dir, err := os.MkdirTemp("", "barnabas-kill-")
+		if err != nil {
+			return err
+		}
+		o.dir = dir
+	}
+	b := &process{program: o.program, dir: o.dir}
+	defer b.kill()
+	if err := b.start(); err != nil {
+		return err
+	}
+	l, err := newLoad(ctx, b.address, o.partitions, o.producers)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(o.seed, 0))
+	restarts, err := rounds(ctx, o, b, l, random)
+	if err != nil {
+		return fmt.Errorf("%w; data kept in %s", err, o.dir)
+	}
+	l.stop()
+	report, err := check(ctx, b.address, l)
+	if err != nil {
+		return fmt.Errorf("%w; data kept in %s", err, o.dir)
+	}
+	fmt.Printf("%d kills: %s; serving again after %v at most\n", o.rounds, report, restarts.Round(time.Millisecond))
+	if temporary {
+		b.kill()
+		return os.RemoveAll(o.dir)
+	}
+	return nil
+}
+
+// rounds kills and restarts, and returns the longest time until the broker served again.
+func rounds(ctx context.Context, o options, b *process, l *load, random *rand.Rand) (longest time.Duration, _ error) {
+	for round := range o.rounds {
+		before := l.acknowledged()
+		pause := time.Duration(200+random.IntN(1300)) * time.Millisecond
+		if err := l.wait(ctx, before, pause); err != nil {
+			return 0, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		b.kill()
+		began := time.Now()
+		if err := b.start(); err != nil {
+			return 0, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		longest = max(longest, time.Since(began))
+	}
+	return longest, l.wait(ctx, l.acknowledged(), 0)
+}

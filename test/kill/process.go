@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// startLimit is how long a start may take.
+const startLimit = 30 * time.Second
+
+// process is the broker that is killed.
+type process struct {
+	program, dir string
+	// address is where it listens; the same in every life, so that clients find it again.
+	address string
+	command *exec.Cmd
+	exited  chan error
+}
+
+// start runs the broker and returns when it serves.
+func (p *process) start() error {
+	ready := filepath.Join(p.dir, "ready")
+	if err := os.RemoveAll(ready); err != nil {
+		return err
+	}
+	address := p.address
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	log, err := os.OpenFile(filepath.Join(p.dir, "broker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.command = exec.Command(p.program, "start", "--data-dir", filepath.Join(p.dir, "data"), "--ready-file", ready,
+		"--override", "listeners=PLAINTEXT://"+address, "--override", "http.listener=")
+	p.command.Stdout, p.command.Stderr = log, log
+	if err := p.command.Start(); err != nil {
+		return err
+	}
+	p.exited = make(chan error, 1)
+	go func(command *exec.Cmd, exited chan<- error) { exited <- command.Wait() }(p.command, p.exited)
+	return p.awaitReady(ready)
+}
+
+// awaitReady looks for the ready file, which is renamed into place.
+func (p *process) awaitReady(ready string) error {
+	deadline := time.After(startLimit)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, err := os.ReadFile(ready)
+		if err == nil {
+			p.address = strings.TrimSpace(string(text))
+			return nil
+		}
+		select {
+		case err := <-p.exited:
+			p.exited <- err
+			return fmt.Errorf("the broker ended at its start: %w; see broker.log in %s", err, p.dir)
+		case <-deadline:
+			return errors.New("the broker does not serve")
+		case <-tick.C:
+		}
+	}
+}
+
+// kill ends the broker with SIGKILL and waits until it is gone.
+func (p *process) kill() {
+	if p.command == nil {
+		return
+	}
+	_ = p.command.Process.Kill() // it may be gone already
+	<-p.exited
+	p.command = nil
+}

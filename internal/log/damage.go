@@ -1,6 +1,5 @@
 package log
 
-
 // checkTorn decides what the bad batch is that the scan of segment i ended at: the torn end of the log, to be
 // cut, or damage, a *DamageError. It is damage if a whole batch stands anywhere behind it; unless, after a
 // power cut, the bad batch lacks a page: pages above the recovery point may be written back in any order, so

@@ -11,7 +11,11 @@ import (
 // batch's epoch is outside its CRC, so a flipped bit in it goes unseen; but epochs never fall, so one batch
 // that stands out between its neighbours is wrong.
 type epochRepair struct {
-	log   *Log
+	log *Log
+	// lookOver asks for the batches below the recovery point too: nobody else checks what was on disk when
+	// the power failed.
+	lookOver bool
+
 	known epochs // as the file had it
 	list  epochs // with what the batches add
 	prev  protocol.LeaderEpoch

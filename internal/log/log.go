@@ -97,10 +97,10 @@ type Log struct {
 	recovery  atomic.Int64 // recovery point
 	failure   atomic.Pointer[failure]
 
-	loading  gate // around reading an index into memory
-	flushing gate // around Flush, so that waiting appends share one sync
+	loading   gate // around reading an index into memory
+	flushing  gate // around Flush, so that waiting appends share one sync
 	appending gate // the append lock: guards everything below, and the order of publishing
-	guarded  guarded
+	guarded   guarded
 }
 
 // guarded is what the append lock guards.
@@ -195,7 +195,9 @@ func (l *Log) Partition() protocol.TopicPartition { return l.partition }
 func (l *Log) Dir() string { return *l.dir.Load() }
 
 // path is a file of the segment that begins at base.
-func (l *Log) path(base protocol.Offset, suffix string) string { return filePath(l.Dir(), base, suffix) }
+func (l *Log) path(base protocol.Offset, suffix string) string {
+	return filePath(l.Dir(), base, suffix)
+}
 
 // Config are the settings in force.
 func (l *Log) Config() config.Topic { return *l.config.Load() }

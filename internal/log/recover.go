@@ -146,7 +146,7 @@ func (l *Log) lastOf(s *segment, suffix string, entrySize int64) (b []byte, n in
 func (l *Log) scan(first int, from protocol.Offset, powerCut bool) (recovery, error) {
 	list := *l.list.Load()
 	r := recovery{repaired: true, trusted: from, rebuild: first}
-	repair := epochRepair{log: l, known: *l.epochs.Load(), list: *l.epochs.Load()}
+	repair := epochRepair{log: l, lookOver: powerCut, known: *l.epochs.Load(), list: *l.epochs.Load()}
 	var one scanned
 	for i := first; i < len(list); i++ {
 		limit := protocol.Offset(0)
@@ -201,6 +201,9 @@ func (l *Log) scanSegment(s *segment, from protocol.Offset, repair *epochRepair)
 			return out, err
 		}
 	}
+	if err := l.lookOver(s, f, out.lastEntry, repair); err != nil {
+		return out, err
+	}
 	interval := int64(l.config.Load().IndexIntervalBytes)
 	w := walk(f, out.lastEntry, size, make([]byte, min(scanBuffer, max(size-out.lastEntry, record.HeaderSize))))
 	for {
@@ -221,6 +224,29 @@ func (l *Log) scanSegment(s *segment, from protocol.Offset, repair *epochRepair)
 	out.addTime()
 	out.end, out.size = max(s.base, w.expected), w.pos
 	return out, nil
+}
+
+// lookOverMax bounds what recovery looks over of a segment below the recovery point: what is longer is left
+// to Verify, since on a cold disk headers cost nearly as much as all of it.
+const lookOverMax = 64 << 20
+
+// lookOver shows the epochs of the batches before the place where a scan begins to the repair. They were
+// synced, so one that is not whole is damage.
+func (l *Log) lookOver(s *segment, f *openFile, until int64, repair *epochRepair) error {
+	if until > lookOverMax || !repair.lookOver {
+		return nil
+	}
+	w := walk(f, 0, until, make([]byte, min(scanBuffer, max(until, record.HeaderSize))))
+	for {
+		h, err := w.next()
+		if ended(err) {
+			return nil
+		}
+		if err != nil {
+			return l.damaged(s, &w, err)
+		}
+		repair.see(s, w.pos, &h)
+	}
 }
 
 // resume is the state of the indexes of s before its last index entry below from, read from their files:

@@ -63,7 +63,7 @@ const segmentBytesFloor = 14
 // Topic is the configuration of a topic with these properties of its own. Properties that do not parse are
 // named in the error and count as not set: a topic stays usable whatever the store holds.
 func (b *Broker) Topic(overrides map[string]string) (Topic, error) {
-	values := topicValues{b, overrides, map[string]Value{}}
+	values := topicValues{b, map[string]Value{}}
 	var faults []error
 	for i := range table().topic {
 		k := &table().topic[i]
@@ -91,9 +91,8 @@ func looseTopic(k Key) Key {
 
 // topicValues are a topic's own values over those of the broker.
 type topicValues struct {
-	broker    *Broker
-	overrides map[string]string
-	own       map[string]Value
+	broker *Broker
+	own    map[string]Value
 }
 
 // get is the effective value of a topic property.
@@ -117,6 +116,21 @@ func (b *Broker) topicDefault(k *Key) Value {
 
 func (t topicValues) int(name string) int32         { return int32(t.get(name).number) }
 func (t topicValues) age(name string) time.Duration { return millis(t.get(name).number) }
+
+// timestampLimit is one of the two limits on producers' timestamps. Where it is not set itself, the older
+// property that limits both ways counts if that is, so that a topic of an old cluster refuses what it did.
+func (t topicValues) timestampLimit(name string) time.Duration {
+	const older = "message.timestamp.difference.max.ms"
+	if _, ok := t.own[name]; !ok {
+		if v, ok := t.own[older]; ok {
+			return millis(v.number)
+		}
+		if !t.broker.IsSet("log."+name) && t.broker.IsSet("log."+older) {
+			name = older
+		}
+	}
+	return t.age(name)
+}
 
 func (t topicValues) topic() Topic {
 	segment := t.int("segment.bytes")
@@ -146,8 +160,8 @@ func (t topicValues) topic() Topic {
 		Lz4Level:              int(t.int("compression.lz4.level")),
 		ZstdLevel:             int(t.int("compression.zstd.level")),
 		LogAppendTime:         t.get("message.timestamp.type").text == "LogAppendTime",
-		TimestampBeforeMax:    t.age("message.timestamp.before.max.ms"),
-		TimestampAfterMax:     t.age("message.timestamp.after.max.ms"),
+		TimestampBeforeMax:    t.timestampLimit("message.timestamp.before.max.ms"),
+		TimestampAfterMax:     t.timestampLimit("message.timestamp.after.max.ms"),
 		FlushMessages:         t.get("flush.messages").number,
 		FlushInterval:         t.age("flush.ms"),
 		Preallocate:           t.get("preallocate").flag,

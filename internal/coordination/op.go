@@ -107,7 +107,7 @@ var DefaultLimits = Limits{MaxTxnBytes: 1 << 20, MaxNodeBytes: 1<<20 - 1<<10}
 func (l Limits) Validate(ops ...Op) error {
 	total := 0
 	for i, op := range ops {
-		if err := validateOp(op); err != nil {
+		if err := ValidateOp(op); err != nil {
 			return &TxnError{Index: i, Err: err}
 		}
 		total += op.Size()
@@ -118,8 +118,8 @@ func (l Limits) Validate(ops ...Op) error {
 	return nil
 }
 
-// validateOp checks an operation's kind and path.
-func validateOp(op Op) error {
+// ValidateOp checks an operation's kind and path.
+func ValidateOp(op Op) error {
 	if op.Kind < OpCheck || op.Kind > OpDelete {
 		return opError(op, ErrBadOperation)
 	}

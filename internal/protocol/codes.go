@@ -9,7 +9,7 @@ const (
 	UnknownTopicOrPartition                Code = 3
 	InvalidFetchSize                       Code = 4
 	LeaderNotAvailable                     Code = 5
-	NotLeaderForPartition                  Code = 6
+	NotLeaderOrFollower                    Code = 6
 	RequestTimedOut                        Code = 7
 	BrokerNotAvailable                     Code = 8
 	ReplicaNotAvailable                    Code = 9

@@ -1,0 +1,65 @@
+package replica
+
+import (
+	"context"
+
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+)
+
+// Acks is what a producer asks to wait for; the numbers go over the wire.
+type Acks int16
+
+// The three settings of a producer's acks.
+const (
+	AcksAll    Acks = -1
+	AcksNone   Acks = 0
+	AcksLeader Acks = 1
+)
+
+// Append appends one validated batch as the leader and returns where it stands and the epoch that it was
+// appended in, for [Partition.Wait]. Its errors carry Kafka's code; after any of them nothing was appended.
+func (p *Partition) Append(ctx context.Context, v record.Validated, acks Acks) (log.Appended, protocol.LeaderEpoch, error) {
+	return p.append(ctx, v, acks, protocol.NoLeaderEpoch)
+}
+
+// AppendIn is Append with acks=all, refused unless this replica leads in exactly this epoch: a coordinator
+// names the epoch in which it loaded its state.
+func (p *Partition) AppendIn(ctx context.Context, v record.Validated, epoch protocol.LeaderEpoch) (log.Appended, error) {
+	appended, _, err := p.append(ctx, v, AcksAll, epoch)
+	return appended, err
+}
+
+func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, want protocol.LeaderEpoch) (log.Appended, protocol.LeaderEpoch, error) {
+	if err := p.acquire(ctx); err != nil {
+		return log.Appended{}, protocol.NoLeaderEpoch, err
+	}
+	defer p.release()
+	if p.leader == nil {
+		return log.Appended{}, protocol.NoLeaderEpoch, *p.refusal.Load()
+	}
+	epoch := p.leader.Epoch
+	if want != protocol.NoLeaderEpoch && want != epoch {
+		return log.Appended{}, epoch, protocol.NotLeaderOrFollower
+	}
+	settings := p.settings.Load()
+	if err := p.leader.Admit(acks == AcksAll, settings.MinInsyncReplicas); err != nil {
+		return log.Appended{}, epoch, err
+	}
+	l := p.log.Load()
+	if l == nil {
+		var err error
+		if l, err = p.createLog(*settings); err != nil {
+			return log.Appended{}, epoch, err
+		}
+	}
+	appended, err := l.AppendLeader(v, epoch)
+	if err != nil {
+		return log.Appended{}, epoch, err
+	}
+	if !appended.Duplicate {
+		p.publish(p.leader.Appended(appended.Last+1, settings.MinInsyncReplicas))
+	}
+	return appended, epoch, nil
+}

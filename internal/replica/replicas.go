@@ -1,0 +1,211 @@
+package replica
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/logdir"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// Options is what a broker's replicas need.
+type Options struct {
+	// Self is this broker.
+	Self protocol.BrokerID
+	// Dirs holds the logs.
+	Dirs *logdir.Set
+	// Topic resolves the settings of a topic from what was set on it.
+	Topic func(overrides map[string]string) (config.Topic, error)
+	// Logger gets what an operator should know.
+	Logger *slog.Logger
+}
+
+// Replicas holds the partitions of one broker. Its methods may be called concurrently, except Apply, which
+// one goroutine calls.
+type Replicas struct {
+	options Options
+
+	mu struct {
+		sync.RWMutex
+		partitions map[protocol.TopicPartition]*Partition
+	}
+}
+
+// New makes an empty set: partitions come with the first image.
+func New(o Options) *Replicas {
+	r := &Replicas{options: o}
+	r.mu.partitions = map[protocol.TopicPartition]*Partition{}
+	return r
+}
+
+// Partition finds a partition that has a replica here, whatever its role: UNKNOWN_TOPIC_OR_PARTITION
+// where there is none.
+func (r *Replicas) Partition(tp protocol.TopicPartition) (*Partition, error) {
+	r.mu.RLock()
+	p := r.mu.partitions[tp]
+	r.mu.RUnlock()
+	if p == nil {
+		return nil, protocol.UnknownTopicOrPartition
+	}
+	return p, nil
+}
+
+// All lists the partitions in no order.
+func (r *Replicas) All() []*Partition {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all := make([]*Partition, 0, len(r.mu.partitions))
+	for _, p := range r.mu.partitions {
+		all = append(all, p)
+	}
+	return all
+}
+
+// Apply brings the replicas to what delta asks of this broker, and returns what failed by partition. A
+// partition that failed keeps failing its requests with the same error until it is told again.
+func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protocol.TopicPartition]error {
+	failed := r.createLogs(delta.Replicas, image)
+	var gone []protocol.TopicPartition
+	for _, change := range delta.Replicas {
+		switch change.Role {
+		case metadata.Lead:
+			if failed[change.TopicPartition] == nil {
+				r.note(failed, change.TopicPartition, r.lead(change, image))
+			}
+		case metadata.Follow:
+			r.ensure(change.TopicPartition, change.TopicID).resign(protocol.NotLeaderOrFollower)
+		case metadata.Stop:
+			r.drop(change.TopicPartition)
+		case metadata.Delete:
+			r.drop(change.TopicPartition)
+			gone = append(gone, change.TopicPartition)
+		}
+	}
+	if err := r.options.Dirs.Delete(gone...); err != nil {
+		for _, tp := range gone {
+			r.note(failed, tp, err)
+		}
+	}
+	r.configure(delta.Configs, image)
+	return failed
+}
+
+// note logs and remembers a failure; nil is none.
+func (r *Replicas) note(failed map[protocol.TopicPartition]error, tp protocol.TopicPartition, err error) {
+	if err == nil {
+		return
+	}
+	r.options.Logger.Error("a replica cannot do what the controller asks", "partition", tp, "error", err)
+	failed[tp] = err
+}
+
+// createLogs makes the logs that are missing, all at once: a directory is synced once for all of them.
+func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.Image) map[protocol.TopicPartition]error {
+	failed := map[protocol.TopicPartition]error{}
+	var specs []logdir.Spec
+	for _, change := range changes {
+		tp := change.TopicPartition
+		if change.Role != metadata.Lead || protocol.IsInternalTopic(tp.Topic) || r.options.Dirs.Get(tp) != nil {
+			continue
+		}
+		settings, err := r.options.Topic(image.TopicConfig(tp.Topic))
+		if err == nil {
+			err = r.options.Dirs.Err(tp)
+		}
+		if err != nil {
+			r.note(failed, tp, err)
+			r.ensure(tp, change.TopicID).resign(err)
+			continue
+		}
+		specs = append(specs, logdir.Spec{Partition: tp, TopicID: change.TopicID, Config: settings, New: change.New})
+	}
+	if len(specs) == 0 {
+		return failed
+	}
+	_, errs := r.options.Dirs.CreateAll(specs)
+	for i, err := range errs {
+		if err != nil {
+			r.note(failed, specs[i].Partition, err)
+			r.ensure(specs[i].Partition, specs[i].TopicID).resign(err)
+		}
+	}
+	return failed
+}
+
+// lead makes this broker the leader of a partition.
+func (r *Replicas) lead(change metadata.ReplicaChange, image *metadata.Image) error {
+	settings, err := r.options.Topic(image.TopicConfig(change.Topic))
+	if err != nil {
+		return err
+	}
+	return r.ensure(change.TopicPartition, change.TopicID).lead(change.State, settings)
+}
+
+// ensure finds a partition, or adds it. A partition of the same name with another topic id is another
+// partition: the old one ends.
+func (r *Replicas) ensure(tp protocol.TopicPartition, id protocol.TopicID) *Partition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.mu.partitions[tp]
+	if p != nil && p.id != id && !id.IsZero() {
+		p.resign(protocol.UnknownTopicOrPartition)
+		p = nil
+	}
+	if p == nil {
+		p = newPartition(tp, id, &r.options)
+		r.mu.partitions[tp] = p
+	}
+	return p
+}
+
+// drop takes a partition out of service; its log stays.
+func (r *Replicas) drop(tp protocol.TopicPartition) {
+	r.mu.Lock()
+	p := r.mu.partitions[tp]
+	delete(r.mu.partitions, tp)
+	r.mu.Unlock()
+	if p != nil {
+		p.resign(protocol.UnknownTopicOrPartition)
+	}
+}
+
+// configure hands changed settings to the logs that they concern: those of one topic, or all where the
+// broker's own defaults changed.
+func (r *Replicas) configure(changed []metadata.Entity, image *metadata.Image) {
+	topics := map[string]bool{}
+	everything := false
+	for _, entity := range changed {
+		switch entity.Type() {
+		case metadata.TopicEntities:
+			topics[entity.Name()] = true
+		case metadata.BrokerEntities:
+			everything = true
+		}
+	}
+	if !everything && len(topics) == 0 {
+		return
+	}
+	for _, p := range r.All() {
+		if !everything && !topics[p.tp.Topic] {
+			continue
+		}
+		settings, err := r.options.Topic(image.TopicConfig(p.tp.Topic))
+		if err != nil {
+			r.options.Logger.Error("a topic keeps its old settings: the new ones are not valid", "topic", p.tp.Topic, "error", err)
+			continue
+		}
+		p.configure(settings)
+	}
+}
+
+// LogOf finds the log of a partition whatever its role; nil where there is none.
+func (r *Replicas) LogOf(tp protocol.TopicPartition) *log.Log {
+	p, err := r.Partition(tp)
+	if err != nil {
+		return nil
+	}
+	return p.Log()
+}

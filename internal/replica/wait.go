@@ -1,0 +1,92 @@
+package replica
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// commitWaiters are the requests that wait for the high watermark of one partition.
+type commitWaiters struct {
+	mu        sync.Mutex
+	watermark protocol.Offset
+	waiting   []*commitWaiter
+}
+
+// commitWaiter waits until the watermark has reached end.
+type commitWaiter struct {
+	end  protocol.Offset
+	done chan error // one slot
+}
+
+// add registers a waiter; nil where the watermark is there already.
+func (c *commitWaiters) add(end protocol.Offset) *commitWaiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watermark >= end {
+		return nil
+	}
+	w := &commitWaiter{end: end, done: make(chan error, 1)}
+	c.waiting = append(c.waiting, w)
+	return w
+}
+
+func (c *commitWaiters) remove(w *commitWaiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.waiting, w); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+}
+
+// advance ends the waits that watermark covers.
+func (c *commitWaiters) advance(watermark protocol.Offset) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watermark = watermark
+	if len(c.waiting) == 0 {
+		return
+	}
+	c.waiting = slices.DeleteFunc(c.waiting, func(w *commitWaiter) bool {
+		if w.end > watermark {
+			return false
+		}
+		w.done <- nil
+		return true
+	})
+}
+
+// fail ends all waits with err.
+func (c *commitWaiters) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.waiting {
+		w.done <- err
+	}
+	c.waiting = nil
+}
+
+// Wait blocks until the high watermark has reached end while this replica has led without a break since
+// epoch: NOT_LEADER_OR_FOLLOWER where it has not, since another leader may then have cut the records. When
+// ctx ends first, the outcome is unknown.
+func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end protocol.Offset) error {
+	waiter := p.commits.add(end)
+	if protocol.LeaderEpoch(p.epoch.Load()) != epoch {
+		if waiter != nil {
+			p.commits.remove(waiter)
+		}
+		return protocol.NotLeaderOrFollower
+	}
+	if waiter == nil {
+		return nil
+	}
+	select {
+	case err := <-waiter.done:
+		return err
+	case <-ctx.Done():
+		p.commits.remove(waiter)
+		return ctx.Err()
+	}
+}

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"io"
+	"math"
 	"sync"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -20,6 +21,9 @@ const (
 	windowCheap = 8 << 20
 	// guardedMax is how many guarded streams there may be at a time.
 	guardedMax = 32
+	// ratioMax is how much guarded payloads may expand, above a record of the largest size: that of gzip.
+	// zstd expands a thousand times better than that only when it is meant to waste our time.
+	ratioMax = 1032
 )
 
 // Decompressor lends decompression its buffers and keeps them between batches. The zero value is ready; it
@@ -36,8 +40,8 @@ type Decompressor struct {
 	light, heavy chan struct{}
 }
 
-// errTooLarge stops at a record above RecordMax.
-var errTooLarge = errors.New("record is too large")
+// errTooLarge stops at a record above RecordMax, or at the end of the budget.
+var errTooLarge = errors.New("too large when decompressed")
 
 // source decompresses one payload in chunks.
 type source interface {
@@ -58,6 +62,8 @@ type stream struct {
 	// carry joins what lies across chunks.
 	carry     []byte
 	recordMax int
+	// budget is how many bytes may still be decompressed.
+	budget int
 	// slot is where a guarded stream has its token.
 	slot chan struct{}
 }
@@ -93,8 +99,10 @@ func (d *Decompressor) open(codec Codec, payload []byte, mode openMode) (*stream
 	}
 	z, ok := s.source.(*zstdSource)
 	large := ok && z.isHeavy(payload)
+	s.budget = math.MaxInt
 	if mode == guarded {
 		s.slot = d.guard(large)
+		s.budget = s.recordMax + ratioMax*len(payload)
 	}
 	if err := s.source.reset(payload, mode == legacy); err != nil {
 		d.close(s)
@@ -148,6 +156,10 @@ func newSource(codec Codec) source {
 // fill takes the next chunk from the source; the one before must have been used up.
 func (s *stream) fill() (err error) {
 	s.chunk, err = s.source.next()
+	if s.budget -= len(s.chunk); s.budget < 0 {
+		s.chunk = nil
+		return errTooLarge
+	}
 	return err
 }
 

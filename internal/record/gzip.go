@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"io"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -9,7 +10,8 @@ import (
 // chunkSize is how much gzip and zstd decompress at a time, in bytes.
 const chunkSize = 32 << 10
 
-// gzipSource decompresses gzip, also several members one behind the other.
+// gzipSource decompresses gzip, also several members one behind the other. What follows and is none is
+// ignored, as Java does.
 type gzipSource struct {
 	payload bytes.Reader
 	reader  gzip.Reader
@@ -21,15 +23,31 @@ func (g *gzipSource) reset(payload []byte, _ bool) error {
 		g.buffer = make([]byte, chunkSize)
 	}
 	g.payload.Reset(payload)
-	return g.reader.Reset(&g.payload)
+	return g.member()
+}
+
+// member begins the next member.
+func (g *gzipSource) member() error {
+	err := g.reader.Reset(&g.payload)
+	if err == nil {
+		g.reader.Multistream(false)
+	}
+	return err
 }
 
 func (g *gzipSource) next() ([]byte, error) {
-	n, err := g.reader.Read(g.buffer)
-	if n > 0 {
-		return g.buffer[:n], nil
+	for {
+		n, err := g.reader.Read(g.buffer)
+		if n > 0 {
+			return g.buffer[:n], nil
+		}
+		if err != io.EOF {
+			return nil, err
+		}
+		if g.payload.Len() == 0 || g.member() != nil {
+			return nil, io.EOF
+		}
 	}
-	return nil, err
 }
 
 func (g *gzipSource) release() { g.payload.Reset(nil) }

@@ -100,7 +100,7 @@ func (b Batch) damaged(err error) error {
 	case err == io.ErrUnexpectedEOF:
 		corrupt.Reason = "fewer records than the header says"
 	case err == errTooLarge:
-		corrupt.Code, corrupt.Reason = protocol.MessageTooLarge, "a record is too large"
+		corrupt.Code, corrupt.Reason = protocol.MessageTooLarge, err.Error()
 	case protocol.CodeOf(err) == protocol.UnsupportedCompressionType:
 		corrupt.Code, corrupt.Reason = protocol.UnsupportedCompressionType, err.Error()
 	default:

@@ -1,33 +1,222 @@
 package record
 
 import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// Validate checks that raw is exactly one batch of format 2 that may be appended, with Kafka's rules and
-// error codes. It may change raw: the maximum timestamp, the timestamp type and with them the CRC, as the
-// topic asks for. Errors carry a *protocol.Error; see [RecordErrorsOf].
+// zstdProduceVersion is the first version of Produce whose batches may be compressed with zstd (KIP-110).
+const zstdProduceVersion = 7
+
+// Validate checks that raw is exactly one batch of format 2 that may be appended, with Kafka's rules and, but
+// for the cases below, its error codes. It changes raw only where it succeeds, and there the maximum
+// timestamp, the timestamp type, the delete horizon flag and the CRC where the topic or the records demand
+// it. Errors carry a *protocol.Error or a *CorruptError; see also [RecordErrorsOf].
+//
+// Where Kafka 4.4 differs: it stores uncompressed records whose offset deltas are not 0 to count-1 as they
+// are, and we number them; it stores compressed records that are shorter than their length field, which no
+// client can read, and we refuse them; it answers UNKNOWN_SERVER_ERROR to what does not decompress, to
+// varints without end and to codecs that do not exist, and to compressed records with other offset deltas,
+// where we answer INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE, and number them; it does not answer at all
+// where there are null records; and it keeps a delete horizon that a client set.
 func Validate(raw []byte, v Validation) (Validated, error) {
-	header, err := ParseHeader(raw)
+	b, err := v.cut(raw)
 	if err != nil {
 		return Validated{}, err
 	}
-	if header.Size > len(raw) {
-		return Validated{}, ErrShort
+	if err := v.checkBatch(b); err != nil {
+		return Validated{}, err
 	}
-	b := Batch(raw[:header.Size:header.Size])
+	if v.Origin == FromLeader {
+		return Validated{
+			Batch: b, Count: int(b.Count()), MaxTimestamp: b.MaxTimestamp(), OffsetOfMaxTimestamp: b.LastOffsetDelta(),
+			AppendTime: NoTimestamp,
+		}, nil
+	}
+	w := v.walker(b)
+	rewritten, err := v.walk(b, &w)
+	if err == nil {
+		err = w.rejection(&v)
+	}
+	if err != nil {
+		return Validated{}, err
+	}
+	if rewritten == nil {
+		return v.finish(b, &w, false)
+	}
+	return v.finish(rewritten, &w, true)
+}
+
+// refuse makes an error that names the partition.
+func (v *Validation) refuse(code protocol.Code, format string, args ...any) error {
+	return protocol.Errorf(code, format+" in a batch for "+v.Partition.String(), args...)
+}
+
+// cut takes the one batch out of raw. What follows it and is too short for another is ignored, as Kafka does.
+func (v *Validation) cut(raw []byte) (Batch, error) {
+	size, err := v.frameSize(raw)
+	if err != nil {
+		return nil, err
+	}
+	if size == 0 {
+		return nil, v.refuse(protocol.InvalidRecord, "no complete batch in %d bytes", len(raw))
+	}
+	if raw[magicAt] != 2 {
+		return nil, v.refuse(protocol.InvalidRecord, "message format %d instead of 2", raw[magicAt])
+	}
+	if size < HeaderSize {
+		return nil, v.refuse(protocol.CorruptMessage, "%d bytes, less than a header,", size)
+	}
+	b := Batch(raw[:size:size])
+	if v.ProduceVersion > 0 && v.ProduceVersion < zstdProduceVersion && b.Codec() == Zstd {
+		return nil, v.refuse(protocol.UnsupportedCompressionType, "zstd from Produce version %d", v.ProduceVersion)
+	}
+	another, err := v.frameSize(raw[size:])
+	if err != nil {
+		return nil, err
+	}
+	if another > 0 {
+		return nil, v.refuse(protocol.InvalidRecord, "a second batch")
+	}
+	return b, nil
+}
+
+// frameSize is the size of the batch or message at the start of b, of any format, or 0 where b ends before it
+// does.
+func (v *Validation) frameSize(b []byte) (int, error) {
+	if len(b) < LogOverhead {
+		return 0, nil
+	}
+	length := int(int32(binary.BigEndian.Uint32(b[lengthAt:])))
+	if length < messageV0LengthMin {
+		return 0, v.refuse(protocol.CorruptMessage, "length %d", length)
+	}
+	if len(b) <= magicAt {
+		return 0, nil
+	}
+	if b[magicAt] > 2 {
+		return 0, v.refuse(protocol.CorruptMessage, "magic %d", int8(b[magicAt]))
+	}
+	if length > len(b)-LogOverhead {
+		return 0, nil
+	}
+	return LogOverhead + length, nil
+}
+
+// checkBatch checks the header, in Kafka's order: a batch that breaks several rules gets the same code.
+func (v *Validation) checkBatch(b Batch) error {
+	if v.Origin == FromClient && b.BaseOffset() != 0 {
+		return v.refuse(protocol.InvalidRecord, "base offset %d instead of 0", b.BaseOffset())
+	}
+	if v.MaxMessageBytes > 0 && v.Origin != FromLeader && len(b) > int(v.MaxMessageBytes) {
+		return v.refuse(protocol.MessageTooLarge, "%d bytes, max.message.bytes is %d,", len(b), v.MaxMessageBytes)
+	}
 	if !b.ValidCRC() {
-		return Validated{}, protocol.Errorf(protocol.CorruptMessage, "CRC of a batch for %s is wrong", v.Partition)
+		return v.refuse(protocol.CorruptMessage, "wrong CRC %#08x", b.CRC())
 	}
-	result := Validated{Batch: b, MaxTimestamp: NoTimestamp, OffsetOfMaxTimestamp: -1, AppendTime: NoTimestamp}
-	for r, err := range b.Records(v.Decompressor) {
-		if err != nil {
-			return Validated{}, err
+	if !b.Codec().Known() {
+		return v.refuse(protocol.UnsupportedCompressionType, "unknown compression type %d", int8(b.Codec()))
+	}
+	if v.Origin == FromClient {
+		return v.checkClient(b)
+	}
+	if b.Count() < 0 || b.LastOffsetDelta() < 0 || b.BaseOffset() < 0 && v.Origin == FromLeader {
+		return v.refuse(protocol.CorruptMessage, "base offset %d, last offset delta %d, count %d", b.BaseOffset(), b.LastOffsetDelta(), b.Count())
+	}
+	return nil
+}
+
+// checkClient checks what only clients get wrong.
+func (v *Validation) checkClient(b Batch) error {
+	switch {
+	case b.Count() <= 0 || int64(b.Count()) != int64(b.LastOffsetDelta())+1:
+		return v.refuse(protocol.InvalidRecord, "count %d, last offset delta %d", b.Count(), b.LastOffsetDelta())
+	case b.Control():
+		return v.refuse(protocol.InvalidRecord, "control records from a client")
+	case b.ProducerID() >= 0 && b.BaseSequence() < 0:
+		return v.refuse(protocol.InvalidRecord, "sequence %d of producer id %d", b.BaseSequence(), b.ProducerID())
+	case b.Transactional() && b.ProducerID() < 0:
+		return v.refuse(protocol.InvalidRecord, "a transaction without a producer id")
+	}
+	return nil
+}
+
+// walk looks at every record of b, and gives the rewritten batch where one is needed.
+func (v *Validation) walk(b Batch, w *walker) (Batch, error) {
+	if v.target(b) != b.Codec() {
+		rewritten, err := v.rewrite(b, w, false)
+		if err != nil || !w.shuffled || v.Origin != FromClient {
+			return rewritten, err
 		}
-		if r.Timestamp > result.MaxTimestamp {
-			result.MaxTimestamp, result.OffsetOfMaxTimestamp = r.Timestamp, int32(result.Count)
-		}
-		result.Count++
+		return v.rewrite(b, w, true)
+	}
+	var err error
+	if b.Codec() == None {
+		err = w.plain(b)
+	} else {
+		err = w.compressed(b, v.Decompressor)
+	}
+	if err != nil || !w.shuffled || v.Origin != FromClient || len(w.rejected) > 0 {
+		return nil, err
+	}
+	return v.rewrite(b, w, true)
+}
+
+// target is the codec that b is to be stored with. Control batches stay uncompressed, and so do batches without
+// records.
+func (v *Validation) target(b Batch) Codec {
+	if !v.Recompress || b.Count() == 0 || b.Control() && b.Codec() == None {
+		return b.Codec()
+	}
+	return v.Codec
+}
+
+// finish sets what the topic and the records demand of the header.
+func (v *Validation) finish(b Batch, w *walker, rewritten bool) (Validated, error) {
+	if v.SegmentBytes > 0 && len(b) > int(v.SegmentBytes) {
+		return Validated{}, v.refuse(protocol.RecordListTooLarge, "%d bytes, segment.bytes is %d,", len(b), v.SegmentBytes)
+	}
+	result := Validated{
+		Batch: b, Count: int(b.Count()), MaxTimestamp: w.maxTimestamp, OffsetOfMaxTimestamp: w.maxIndex,
+		AppendTime: NoTimestamp, Rewritten: rewritten,
+	}
+	attributes := b.Attributes() &^ logAppendTimeBit
+	if v.Origin == FromClient {
+		attributes &^= deleteHorizonBit
+	}
+	if v.TimestampType == LogAppendTime {
+		attributes |= logAppendTimeBit
+		result.AppendTime = v.Now.UnixMilli()
+		result.MaxTimestamp, result.OffsetOfMaxTimestamp = result.AppendTime, 0
+	}
+	if rewritten || attributes != b.Attributes() || result.MaxTimestamp != b.MaxTimestamp() {
+		b.setAttributes(attributes)
+		b.setMaxTimestamp(result.MaxTimestamp)
+		b.sealCRC()
 	}
 	return result, nil
+}
+
+// milliseconds turns a limit into what timestamps are compared with; negative is none, and so is the longest
+// that a Duration can be, which is how Kafka's default arrives.
+func milliseconds(d time.Duration) int64 {
+	if d < 0 || d == math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return d.Milliseconds()
+}
+
+// inside turns an error from inside the batch into one for the client.
+func (v *Validation) inside(b Batch, err error) error {
+	if _, ok := errors.AsType[*CorruptError](err); ok {
+		return err
+	}
+	if err == errLimit {
+		return v.refuse(protocol.MessageTooLarge, "more than the %d of max.message.bytes when stored", v.MaxMessageBytes)
+	}
+	return b.damaged(err)
 }

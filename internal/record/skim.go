@@ -1,0 +1,151 @@
+package record
+
+// skimmed is what validation needs to know of a record.
+type skimmed struct {
+	timestampDelta int64
+	offsetDelta    int32
+	nullKey        bool
+}
+
+// skim reads the record at the start of b, checks that its fields fill it, and returns its length in bytes; 0
+// where it is wrong, and then scan says why. It is the inner loop of every produce request.
+func skim(b []byte, s *skimmed) int {
+	size, n := varint(b)
+	if n <= 0 || size <= 0 || int(size) > len(b)-n {
+		return 0
+	}
+	end := n + int(size)
+	if !skimBody(b[n:end], s) {
+		return 0
+	}
+	return end
+}
+
+// skimBody is skim for a record without its length field.
+func skimBody(b []byte, s *skimmed) bool {
+	if len(b) == 0 {
+		return false
+	}
+	p := 1
+	var n int
+	if s.timestampDelta, n = varlong(b[p:]); n <= 0 {
+		return false
+	}
+	p += n
+	if s.offsetDelta, n = varint(b[p:]); n <= 0 {
+		return false
+	}
+	p += n
+	key, n := varint(b[p:])
+	if n <= 0 {
+		return false
+	}
+	p += n
+	s.nullKey = key < 0
+	if key > 0 {
+		if int(key) > len(b)-p {
+			return false
+		}
+		p += int(key)
+	}
+	value, n := varint(b[p:])
+	if n <= 0 {
+		return false
+	}
+	p += n
+	if value > 0 {
+		if int(value) > len(b)-p {
+			return false
+		}
+		p += int(value)
+	}
+	if p == len(b)-1 && b[p] == 0 {
+		return true
+	}
+	return skimHeaders(b[p:])
+}
+
+// skimHeaders checks that b is headers and nothing else.
+func skimHeaders(b []byte) bool {
+	count, p := varint(b)
+	if p <= 0 || count < 0 || int(count) > len(b)-p {
+		return false
+	}
+	for range count {
+		key, n := varint(b[p:])
+		if n <= 0 || key < 0 || int(key) > len(b)-p-n {
+			return false
+		}
+		p += n + int(key)
+		value, n := varint(b[p:])
+		if n <= 0 || int(value) > len(b)-p-n {
+			return false
+		}
+		p += n + max(int(value), 0)
+	}
+	return p == len(b)
+}
+
+// skimLarge is skimBody for a record of size bytes that is too large to be held: only its lengths are looked
+// at while it streams by. It returns errRecord where its fields do not fill it.
+func (s *stream) skimLarge(size int, r *skimmed) error {
+	left := size - 1
+	if _, err := s.byte(); err != nil {
+		return unexpected(err)
+	}
+	delta, n, err := s.varlong()
+	if err != nil {
+		return unexpected(err)
+	}
+	left -= n
+	r.timestampDelta = delta
+	r.offsetDelta, n, err = s.varint()
+	if err != nil {
+		return unexpected(err)
+	}
+	left -= n
+	key, left, err := s.skipField(left)
+	if err != nil {
+		return err
+	}
+	r.nullKey = key < 0
+	if _, left, err = s.skipField(left); err != nil {
+		return err
+	}
+	count, n, err := s.varint()
+	if err != nil {
+		return unexpected(err)
+	}
+	if left -= n; count < 0 || int(count) > left {
+		return errRecord
+	}
+	for range count {
+		if key, left, err = s.skipField(left); err != nil {
+			return err
+		}
+		if key < 0 {
+			return errRecord
+		}
+		if _, left, err = s.skipField(left); err != nil {
+			return err
+		}
+	}
+	if left != 0 {
+		return errRecord
+	}
+	return nil
+}
+
+// skipField passes over a length and its bytes, of which there are left, and tells the length and what is
+// left after it.
+func (s *stream) skipField(left int) (size int32, rest int, err error) {
+	size, n, err := s.varint()
+	if err != nil {
+		return 0, 0, unexpected(err)
+	}
+	rest = left - n - max(int(size), 0)
+	if rest < 0 {
+		return 0, 0, errRecord
+	}
+	return size, rest, s.skip(max(int(size), 0))
+}

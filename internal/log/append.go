@@ -57,7 +57,7 @@ func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Ap
 		}
 	}
 	if latest := l.epochs.Load().latest(); epoch < latest {
-		return Appended{}, false, protocol.Errorf(protocol.NotLeaderForPartition,
+		return Appended{}, false, protocol.Errorf(protocol.NotLeaderOrFollower,
 			"append to %s in leader epoch %d, the log is in %d", l.partition, epoch, latest)
 	}
 	if most := l.config.Load().SegmentBytes; len(b) > int(most) {

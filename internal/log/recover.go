@@ -33,6 +33,7 @@ func (l *Log) recover(o *Options) (recovery, error) {
 		return l.scan(last, list[last].base, false)
 	}
 	if trust == SameBoot {
+		l.guarded.verifyFrom, l.guarded.verifyTo = max(0, o.RecoveryPoint), math.MaxInt64
 		return l.scan(last, math.MaxInt64, false)
 	}
 	point := max(0, o.RecoveryPoint)

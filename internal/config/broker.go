@@ -55,12 +55,6 @@ func Default() *Broker {
 	return b
 }
 
-// newBroker parses static settings; the error holds every fault.
-func newBroker(static map[string]setting, implied map[string]string) (*Broker, error) {
-	b := &Broker{static: static, implied: implied}
-	return b, b.evaluate()
-}
-
 // evaluate fills values. A value that does not parse leaves the next weaker one.
 func (b *Broker) evaluate() error {
 	var faults []error

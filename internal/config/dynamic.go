@@ -18,8 +18,11 @@ func (b *Broker) WithDynamic(perBroker, clusterDefault map[string]string) (*Brok
 	var faults []error
 	take := func(to, from map[string]string, resource string, forBroker bool) {
 		for _, name := range slices.Sorted(maps.Keys(from)) {
-			one := map[string]string{name: from[name]}
-			if err := dynamicEntries(one, forBroker); err != nil {
+			err := dynamicEntries(map[string]string{name: from[name]}, forBroker)
+			if err == nil {
+				err = b.checkFixed(name, from[name])
+			}
+			if err != nil {
 				faults = append(faults, fmt.Errorf("dynamic configuration of %s: %w", resource, err))
 				continue
 			}
@@ -46,9 +49,6 @@ func (b *Broker) ValidateDynamic(forBroker bool, entries map[string]string) erro
 		return refused(err)
 	}
 	if err := b.checkThreads(next); err != nil {
-		return err
-	}
-	if err := b.checkFixed(next); err != nil {
 		return err
 	}
 	if faults := next.conflicts(); len(faults) > 0 {
@@ -140,12 +140,13 @@ func (b *Broker) checkThreads(next *Broker) error {
 	return nil
 }
 
-// checkFixed refuses what Kafka can change live and Barnabas cannot yet, rather than storing it without effect.
-func (b *Broker) checkFixed(next *Broker) error {
-	for _, name := range []string{"listeners", "listener.security.protocol.map"} {
-		if now, then := b.values[name].String(), next.values[name].String(); now != then {
-			return protocol.Errorf(protocol.InvalidRequest, "%s can only change with a restart: set it in the broker's property file", name)
-		}
+// fixed are the properties that Kafka can change live and Barnabas cannot yet.
+var fixed = []string{"listeners", "listener.security.protocol.map"}
+
+// checkFixed refuses a new value of a fixed property, rather than keeping it without effect.
+func (b *Broker) checkFixed(name, text string) error {
+	if slices.Contains(fixed, name) && javaTrim(text) != b.values[name].String() {
+		return protocol.Errorf(protocol.InvalidRequest, "%s can only change with a restart: set it in the broker's property file", name)
 	}
 	return nil
 }

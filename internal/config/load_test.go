@@ -33,6 +33,9 @@ func TestNoConfiguration(t *testing.T) {
 	if b.String("http.listener") != "127.0.0.1:9644" || b.String("logging.format") != "text" || len(b.Unsupported()) != 0 {
 		t.Error("own defaults are wrong", b.Unsupported())
 	}
+	if b.Double("log.cleaner.io.buffer.load.factor") != 0.9 || OriginEnvironment.String() != "environment" {
+		t.Error("a double or a word is wrong")
+	}
 	topic, err := b.Topic(nil)
 	week := 7 * 24 * time.Hour
 	want := Topic{

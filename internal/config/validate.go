@@ -49,8 +49,9 @@ func (b *Broker) checkConnections(require requirement) {
 	require(queued <= 0 || queued >= b.Long("socket.request.max.bytes"), "queued.max.request.bytes must be larger or equal to socket.request.max.bytes")
 	require(b.Long("max.connections.per.ip") > 0 || b.String("max.connections.per.ip.overrides") != "",
 		"max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.")
-	_, err := b.ConnectionsPerIP()
-	require(err == nil, "%v", err)
+	if _, err := b.ConnectionsPerIP(); err != nil {
+		require(false, "%s", *protocol.MessageOf(err))
+	}
 	delay, idle := b.Long("connection.failed.authentication.delay.ms"), b.Long("connections.max.idle.ms")
 	require(idle < 0 || delay < idle, "connection.failed.authentication.delay.ms=%d should always be less than connections.max.idle.ms=%d to prevent failed authentication responses from timing out", delay, idle)
 }

@@ -159,11 +159,11 @@ func TestDamagedPayloads(t *testing.T) {
 func TestSnappyExtensionsAreRefused(t *testing.T) {
 	// "aaaa", then a copy with offset 0, which means "the last offset" to our decoder and nothing to others.
 	block := []byte{8, 3 << 2, 'a', 'a', 'a', 'a', 0x01, 0x00}
-	if _, err := decompress(nil, Snappy, block, ordinary); !errors.Is(err, errSnappy) {
+	if _, err := decompress(nil, Snappy, block, guarded); !errors.Is(err, errSnappy) {
 		t.Errorf("a copy with offset 0: %v", err)
 	}
 	lying := append(binary.AppendUvarint(nil, 1<<31), 0, 'a')
-	if _, err := decompress(nil, Snappy, lying, ordinary); !errors.Is(err, errSnappy) {
+	if _, err := decompress(nil, Snappy, lying, guarded); !errors.Is(err, errSnappy) {
 		t.Errorf("a length that cannot be: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ var errTooLarge = errors.New("too large when decompressed")
 // source decompresses one payload in chunks.
 type source interface {
 	// reset starts with another payload, which the source refers to until release.
-	reset(payload []byte, legacy bool) error
+	reset(payload []byte, mode openMode) error
 	// next gives the next chunk, which is not empty and valid until the next call, or io.EOF.
 	next() ([]byte, error)
 	// release forgets the payload and buffers that are too large to keep.
@@ -104,7 +104,7 @@ func (d *Decompressor) open(codec Codec, payload []byte, mode openMode) (*stream
 		s.slot = d.guard(large)
 		s.budget = s.recordMax + ratioMax*len(payload)
 	}
-	if err := s.source.reset(payload, mode == legacy); err != nil {
+	if err := s.source.reset(payload, mode); err != nil {
 		d.close(s)
 		return nil, err
 	}

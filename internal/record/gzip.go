@@ -18,7 +18,7 @@ type gzipSource struct {
 	buffer  []byte
 }
 
-func (g *gzipSource) reset(payload []byte, _ bool) error {
+func (g *gzipSource) reset(payload []byte, _ openMode) error {
 	if g.buffer == nil {
 		g.buffer = make([]byte, chunkSize)
 	}

@@ -52,7 +52,7 @@ type lz4Source struct {
 	checksums bool
 }
 
-func (l *lz4Source) reset(payload []byte, legacy bool) error {
+func (l *lz4Source) reset(payload []byte, mode openMode) error {
 	l.rest = nil
 	if len(payload) < 4+lz4DescriptorBytesMin || binary.LittleEndian.Uint32(payload) != lz4Magic {
 		return errLz4
@@ -68,7 +68,7 @@ func (l *lz4Source) reset(payload []byte, legacy bool) error {
 	if flags&lz4FlagContentSize != 0 {
 		end += lz4ContentSizeBytes
 	}
-	if len(payload) <= end || !legacy && payload[end] != byte(xxh32(payload[4:end])>>8) {
+	if len(payload) <= end || mode != legacy && payload[end] != byte(xxh32(payload[4:end])>>8) {
 		return errLz4
 	}
 	l.rest = payload[end+1:]

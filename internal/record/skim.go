@@ -37,27 +37,13 @@ func skimBody(b []byte, s *skimmed) bool {
 	}
 	p += n
 	key, n := varint(b[p:])
-	if n <= 0 {
-		return false
-	}
-	p += n
 	s.nullKey = key < 0
-	if key > 0 {
-		if int(key) > len(b)-p {
-			return false
-		}
-		p += int(key)
+	if p += n + max(int(key), 0); n <= 0 || p > len(b) {
+		return false
 	}
 	value, n := varint(b[p:])
-	if n <= 0 {
+	if p += n + max(int(value), 0); n <= 0 || p > len(b) {
 		return false
-	}
-	p += n
-	if value > 0 {
-		if int(value) > len(b)-p {
-			return false
-		}
-		p += int(value)
 	}
 	if p == len(b)-1 && b[p] == 0 {
 		return true

@@ -29,10 +29,13 @@ var errSnappy = errors.New("snappy data is damaged")
 type snappySource struct {
 	rest   []byte
 	framed bool
+	// strict refuses what only our decoder reads.
+	strict bool
 	buffer []byte
 }
 
-func (s *snappySource) reset(payload []byte, _ bool) error {
+func (s *snappySource) reset(payload []byte, mode openMode) error {
+	s.strict = mode == guarded
 	s.rest = payload
 	s.framed = bytes.HasPrefix(payload, []byte(xerialMagic))
 	if !s.framed {
@@ -89,7 +92,7 @@ func (s *snappySource) decode(block []byte) ([]byte, error) {
 	if cap(s.buffer) < size {
 		s.buffer = make([]byte, roundUp(size))
 	}
-	if !plainSnappy(block) {
+	if s.strict && !plainSnappy(block) {
 		return nil, errSnappy
 	}
 	chunk, err := snappy.Decode(s.buffer[:0:cap(s.buffer)], block)
@@ -106,38 +109,40 @@ func (s *snappySource) release() {
 	}
 }
 
-// plainSnappy reports whether block uses nothing but snappy: our decoder knows an extension (a copy with
-// offset 0 repeats the last offset) that no other client reads.
+// snappySteps is how far it is from each tag to the next; 0 for literals with a length of their own.
+var snappySteps = func() (steps [256]uint8) {
+	for tag := range steps {
+		switch length := tag >> 2; {
+		case tag&3 > 0:
+			steps[tag] = [4]uint8{0, 2, 3, 5}[tag&3]
+		case length < 60:
+			steps[tag] = uint8(length + 2)
+		}
+	}
+	return steps
+}()
+
+// plainSnappy reports whether block uses nothing but snappy: our decoder knows an extension (a copy of kind 1
+// with offset 0 repeats the last offset) that no other client reads. The walk from tag to tag has no branch
+// that the processor cannot guess: those would cost as much as decompressing.
 func plainSnappy(block []byte) bool {
 	_, p := binary.Uvarint(block)
-	for p < len(block) {
-		tag := block[p]
-		switch tag & 3 {
-		case 0:
-			length := int(tag >> 2)
-			p++
-			if length >= 60 {
-				extra := length - 59
-				if p+extra > len(block) {
-					return false
-				}
-				length = 0
-				for i := range extra {
-					length |= int(block[p+i]) << (8 * i)
-				}
-				p += extra
-			}
-			p += length + 1
-		case 1:
-			if p+1 >= len(block) || tag&0xe0 == 0 && block[p+1] == 0 {
+	for p >= 0 && p < len(block)-1 {
+		if binary.LittleEndian.Uint16(block[p:])&0xffe3 == 1 {
+			return false
+		}
+		step := int(snappySteps[block[p]])
+		if step == 0 {
+			extra := int(block[p]>>2) - 59
+			if p+extra >= len(block) {
 				return false
 			}
-			p += 2
-		case 2:
-			p += 3
-		case 3:
-			p += 5
+			for i := range extra {
+				step |= int(block[p+1+i]) << (8 * i)
+			}
+			step += extra + 2
 		}
+		p += step
 	}
 	return true
 }

@@ -11,9 +11,25 @@ const (
 // varint reads a zig-zag varint of at most 32 bits; n is 0 where b ends too early and negative where the
 // varint is too long. As Java does, it drops bits above the 32nd of a fifth byte.
 func varint(b []byte) (value int32, n int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return int32(b[0]>>1) ^ -int32(b[0]&1), 1
+	if len(b) >= 8 {
+		// The usual lengths out of one load, without a loop.
+		word := binary.LittleEndian.Uint64(b)
+		switch {
+		case word&0x80 == 0:
+			u := uint32(word & 0x7f)
+			return int32(u>>1) ^ -int32(u&1), 1
+		case word&0x8000 == 0:
+			u := uint32(word&0x7f | word>>1&0x3f80)
+			return int32(u>>1) ^ -int32(u&1), 2
+		case word&0x800000 == 0:
+			u := uint32(word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000)
+			return int32(u>>1) ^ -int32(u&1), 3
+		}
 	}
+	return slowVarint(b)
+}
+
+func slowVarint(b []byte) (value int32, n int) {
 	var u uint32
 	for i := range min(len(b), varintMax) {
 		u |= uint32(b[i]&0x7f) << (7 * i)
@@ -29,9 +45,21 @@ func varint(b []byte) (value int32, n int) {
 
 // varlong is varint for 64 bits.
 func varlong(b []byte) (value int64, n int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return int64(b[0]>>1) ^ -int64(b[0]&1), 1
+	if len(b) >= 8 {
+		word := binary.LittleEndian.Uint64(b)
+		switch {
+		case word&0x80 == 0:
+			u := word & 0x7f
+			return int64(u>>1) ^ -int64(u&1), 1
+		case word&0x8000 == 0:
+			u := word&0x7f | word>>1&0x3f80
+			return int64(u>>1) ^ -int64(u&1), 2
+		}
 	}
+	return slowVarlong(b)
+}
+
+func slowVarlong(b []byte) (value int64, n int) {
 	var u uint64
 	for i := range min(len(b), varlongMax) {
 		u |= uint64(b[i]&0x7f) << (7 * i)
@@ -47,13 +75,3 @@ func varlong(b []byte) (value int64, n int) {
 
 // appendVarint appends value as a zig-zag varint.
 func appendVarint(dst []byte, value int64) []byte { return binary.AppendVarint(dst, value) }
-
-// varintSize is the length of value as a zig-zag varint.
-func varintSize(value int64) int {
-	u := uint64(value)<<1 ^ uint64(value>>63)
-	n := 1
-	for ; u >= 0x80; u >>= 7 {
-		n++
-	}
-	return n
-}

@@ -34,7 +34,7 @@ func singleSegment(h *zstd.Header) uint64 {
 	return 0
 }
 
-func (z *zstdSource) reset(payload []byte, _ bool) error {
+func (z *zstdSource) reset(payload []byte, _ openMode) error {
 	if z.buffer == nil {
 		z.buffer = make([]byte, chunkSize)
 		z.decoder = newZstdDecoder(windowCheap)

@@ -1,0 +1,369 @@
+package quorum
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// segmentBytes is the size from which on a log segment gets no more frames.
+const segmentBytes = 4 << 20
+
+// frameBytes is what is gathered into one frame; a larger batch becomes several, each synced by itself.
+const frameBytes = 16 << 20
+
+// logStore is raft's log: entries that follow each other in append-only segments, named by the index of
+// their first entry. What raft takes back at the end (a follower that had other entries than its leader)
+// is said by a frame; what a snapshot made superfluous goes with whole segments.
+type logStore struct {
+	fs   vfs.FS
+	dir  string
+	salt func() uint64
+
+	mu       sync.RWMutex
+	segments []*segment // oldest first; the last one is written to
+	base     uint64     // index of the first entry, or of the next one if there is none
+	entries  []place    // where each entry stands
+	buffer   []byte     // of the frame that is being written
+	failed   error      // what makes writing impossible for good
+}
+
+var (
+	_ raft.LogStore          = (*logStore)(nil)
+	_ raft.MonotonicLogStore = (*logStore)(nil)
+)
+
+// segment is one file of the log.
+type segment struct {
+	file vfs.File
+	fileHeader
+	end   int64  // where the next frame goes
+	last  uint64 // the highest index that ever stood in it
+	bytes []byte // its content while the log is opened, so that replaying reads it once
+}
+
+// place is where an entry stands.
+type place struct {
+	segment  *segment
+	position int64
+	length   int
+}
+
+// appendError is an entry that could not be stored.
+type appendError struct {
+	err error
+	// undone says that nothing of it is left and the log goes on.
+	undone bool
+}
+
+// Error tells what happened.
+func (e *appendError) Error() string { return "storing metadata: " + e.err.Error() }
+
+// Unwrap gives the cause to errors.Is.
+func (e *appendError) Unwrap() error { return e.err }
+
+// nextLocked is the index that the next entry has.
+func (s *logStore) nextLocked() uint64 { return s.base + uint64(len(s.entries)) }
+
+// active is the segment that is written to.
+func (s *logStore) activeLocked() *segment { return s.segments[len(s.segments)-1] }
+
+// IsMonotonic implements raft.MonotonicLogStore: entries follow each other without a gap.
+func (s *logStore) IsMonotonic() bool { return true }
+
+// FirstIndex implements raft.LogStore.
+func (s *logStore) FirstIndex() (uint64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.entries) == 0 {
+		return 0, nil
+	}
+	return s.base, nil
+}
+
+// LastIndex implements raft.LogStore.
+func (s *logStore) LastIndex() (uint64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.entries) == 0 {
+		return 0, nil
+	}
+	return s.nextLocked() - 1, nil
+}
+
+// GetLog implements raft.LogStore.
+func (s *logStore) GetLog(index uint64, l *raft.Log) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if index < s.base || index >= s.nextLocked() {
+		return raft.ErrLogNotFound
+	}
+	at := s.entries[index-s.base]
+	b := make([]byte, at.length)
+	if kept := at.segment.bytes; at.position+int64(at.length) <= int64(len(kept)) {
+		copy(b, kept[at.position:])
+	} else if _, err := at.segment.file.ReadAt(b, at.position); err != nil {
+		return fmt.Errorf("reading entry %d at position %d of %s: %w", index, at.position, at.segment.file.Name(), err)
+	}
+	r := entryReader{all: b}
+	*l = r.entry()
+	l.Index = index
+	if r.bad {
+		return &DamageError{File: at.segment.file.Name(), Position: at.position, Reason: errBadEntry.Error()}
+	}
+	return nil
+}
+
+// StoreLog implements raft.LogStore.
+func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore: when it returns nil all entries are durable. The error is an
+// *appendError.
+func (s *logStore) StoreLogs(logs []*raft.Log) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(logs) == 0 {
+		return nil
+	}
+	if first := logs[0].Index; first != s.nextLocked() {
+		if err := s.moveLocked(first); err != nil {
+			return &appendError{err: err}
+		}
+	}
+	for done := 0; done < len(logs); {
+		n, err := s.storeFrameLocked(logs[done:])
+		if err != nil {
+			return &appendError{err: err, undone: done == 0 && s.failed == nil}
+		}
+		done += n
+	}
+	return nil
+}
+
+// moveLocked makes an index the next one: by a cut, or in an empty log by a new segment.
+func (s *logStore) moveLocked(next uint64) error {
+	switch {
+	case len(s.entries) == 0:
+		return s.restartLocked(next)
+	case next >= s.base && next < s.nextLocked():
+		return s.cutLocked(next)
+	}
+	return fmt.Errorf("entry %d does not follow those from %d to %d", next, s.base, s.nextLocked()-1)
+}
+
+// storeFrameLocked stores as many entries as fit one frame and tells how many.
+func (s *logStore) storeFrameLocked(logs []*raft.Log) (stored int, err error) {
+	b := append(s.buffer[:0], make([]byte, frameHeader)...)
+	b = append(b, frameEntries)
+	b = binary.AppendUvarint(b, logs[0].Index)
+	size := 0
+	for stored < len(logs) && (stored == 0 || size+len(logs[stored].Data) <= frameBytes) {
+		size += len(logs[stored].Data)
+		stored++
+	}
+	b = binary.AppendUvarint(b, uint64(stored))
+	spans := make([]span, stored)
+	for i, l := range logs[:stored] {
+		from := len(b)
+		b = appendEntry(b, l)
+		spans[i] = span{from, len(b)}
+	}
+	s.keepBuffer(b)
+	seg, position, err := s.writeLocked(b)
+	if err != nil {
+		return 0, err
+	}
+	s.indexLocked(seg, position, logs[0].Index, spans)
+	return stored, nil
+}
+
+// keepBuffer keeps a buffer for the next frame, unless it is unusually large.
+func (s *logStore) keepBuffer(b []byte) {
+	s.buffer = b
+	if cap(b) > 1<<20 {
+		s.buffer = nil
+	}
+}
+
+// indexLocked enters entries into the index. Their spans count from the frame's position.
+func (s *logStore) indexLocked(seg *segment, position int64, first uint64, spans []span) {
+	for _, sp := range spans {
+		s.entries = append(s.entries, place{seg, position + int64(sp.from), sp.to - sp.from})
+	}
+	seg.last = max(seg.last, first+uint64(len(spans))-1)
+}
+
+// writeLocked writes a frame whose payload stands behind room for its header, and syncs it.
+func (s *logStore) writeLocked(frame []byte) (seg *segment, position int64, err error) {
+	if s.failed != nil {
+		return nil, 0, s.failed
+	}
+	if s.activeLocked().end >= segmentBytes {
+		if err := s.rollLocked(s.nextLocked()); err != nil {
+			return nil, 0, err
+		}
+	}
+	seg = s.activeLocked()
+	position = seg.end
+	sealFrame(frame, seg.salt, position)
+	if _, err := seg.file.WriteAt(frame, position); err != nil {
+		err = fmt.Errorf("writing %s: %w", seg.file.Name(), err)
+		s.undoLocked(seg, err)
+		return nil, 0, err
+	}
+	if err := seg.file.Sync(); err != nil {
+		// What is on the disk now cannot be known: a second sync may succeed without having written.
+		s.failed = fmt.Errorf("syncing %s: %w", seg.file.Name(), err)
+		return nil, 0, s.failed
+	}
+	seg.end += int64(len(frame))
+	return seg, position, nil
+}
+
+// undoLocked takes back what a failed write may have left, for good: it must not come back after a crash,
+// since its caller is told that it did not happen.
+func (s *logStore) undoLocked(seg *segment, cause error) {
+	err := seg.file.Truncate(seg.end)
+	if err == nil {
+		err = seg.file.Sync()
+	}
+	if err != nil {
+		s.failed = fmt.Errorf("%w; and taking it back: %w", cause, err)
+	}
+}
+
+// rollLocked starts a segment with an index.
+func (s *logStore) rollLocked(first uint64) error {
+	if s.failed != nil {
+		return s.failed
+	}
+	seg, err := createSegment(s.fs, s.dir, s.salt(), first)
+	if err == nil {
+		s.segments = append(s.segments, seg)
+		return nil
+	}
+	err = fmt.Errorf("starting a log segment: %w", err)
+	name := indexedName(s.dir, logPrefix, first)
+	if _, gone := s.fs.Stat(name); gone != nil {
+		return err
+	}
+	undo := s.fs.Remove(name)
+	if undo == nil {
+		undo = s.fs.SyncDir(s.dir)
+	}
+	if undo != nil {
+		s.failed = fmt.Errorf("%w; and removing it: %w", err, undo)
+	}
+	return err
+}
+
+// createSegment makes an empty segment, durable with its name.
+func createSegment(fs vfs.FS, dir string, salt, first uint64) (*segment, error) {
+	h := fileHeader{kind: kindLog, salt: salt, index: first}
+	f, err := createFile(fs, indexedName(dir, logPrefix, first), h)
+	if err != nil {
+		return nil, err
+	}
+	if err := fs.SyncDir(dir); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &segment{file: f, fileHeader: h, end: headerSize, last: first - 1}, nil
+}
+
+// DeleteRange implements raft.LogStore: entries go from the start, since a snapshot has them, or from the
+// end, since a leader has others.
+func (s *logStore) DeleteRange(first, last uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(s.entries) == 0 || first > last || last < s.base || first >= s.nextLocked():
+		return nil
+	case first <= s.base && last >= s.nextLocked()-1:
+		return s.restartLocked(last + 1)
+	case first <= s.base:
+		s.entries = append([]place(nil), s.entries[last+1-s.base:]...)
+		s.base = last + 1
+		return s.dropLocked()
+	case last >= s.nextLocked()-1:
+		return s.cutLocked(first)
+	}
+	return fmt.Errorf("entries %d to %d are in the middle of those from %d to %d", first, last, s.base, s.nextLocked()-1)
+}
+
+// restartLocked makes the log empty, with next to come.
+func (s *logStore) restartLocked(next uint64) error {
+	if active := s.activeLocked(); active.index != next || active.end > headerSize {
+		if err := s.rollLocked(next); err != nil {
+			return err
+		}
+	}
+	s.entries, s.base = nil, next
+	return s.dropLocked()
+}
+
+// cutLocked takes the entries from an index on back.
+func (s *logStore) cutLocked(from uint64) error {
+	b := append(s.buffer[:0], make([]byte, frameHeader)...)
+	b = append(b, frameCut)
+	b = binary.AppendUvarint(b, from)
+	s.keepBuffer(b)
+	if _, _, err := s.writeLocked(b); err != nil {
+		return err
+	}
+	s.entries = s.entries[:from-s.base]
+	return nil
+}
+
+// dropLocked removes segments without an entry that counts. The oldest goes first; should any come back
+// after a crash, the snapshot tells when the log is opened that they are superfluous.
+func (s *logStore) dropLocked() error {
+	removed := false
+	for len(s.segments) > 1 && s.segments[0].last < s.base {
+		seg := s.segments[0]
+		seg.file.Close()
+		if err := s.fs.Remove(seg.file.Name()); err != nil {
+			return err
+		}
+		s.segments = s.segments[1:]
+		removed = true
+	}
+	if !removed {
+		return nil
+	}
+	return s.fs.SyncDir(s.dir)
+}
+
+// broken says why nothing more can be written; nil if it can.
+func (s *logStore) broken() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.failed
+}
+
+// release drops what was kept in memory for replaying.
+func (s *logStore) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seg := range s.segments {
+		seg.bytes = nil
+	}
+}
+
+// close closes all files.
+func (s *logStore) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var first error
+	for _, seg := range s.segments {
+		if err := seg.file.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	s.segments = s.segments[:0]
+	return first
+}

@@ -1,0 +1,381 @@
+// Package quorum is the built-in coordination store: the tree, replicated by raft. So far its one voter is
+// this process, and it binds no port; what it answers is on the disk.
+//
+// In metadata.log.dir it keeps, beside Kafka's partition folders, which Kafka suffers files next to:
+//
+//	.barnabas-meta.log.<index>       raft's log, in segments (log.go, entries.go)
+//	.barnabas-meta.snapshot.<index>  the tree up to an entry (snapshot.go)
+//	.barnabas-meta.state             raft's term and vote (state.go)
+//	.barnabas-meta.lock              held while a store is open
+//
+// Sessions live in this process and do not expire while it runs. Those that an earlier life of the same
+// node left behind end with the first session that is opened.
+package quorum
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/coordination/local"
+	"github.com/barnabas-mq/barnabas/internal/coordination/tree"
+	"github.com/barnabas-mq/barnabas/internal/invariant"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// Options of a store. FS, Dir and NodeID are required.
+type Options struct {
+	FS  vfs.FS
+	Dir string
+	// NodeID is this node's id; a directory belongs to one node.
+	NodeID protocol.BrokerID
+	// Logger gets what happens; nil means nothing.
+	Logger *slog.Logger
+	// Now is the wall clock; nil means time.Now.
+	Now func() time.Time
+	// Random is where salts and the number of this life come from; nil means crypto/rand.
+	Random func() uint64
+	// Limits bound nodes and transactions; zero means coordination.DefaultLimits.
+	Limits coordination.Limits
+	// Zxid is the number that the first transaction of a new directory comes after: the highest one of the
+	// store that this one takes over from, or 0.
+	Zxid int64
+	// SnapshotBytes is how many bytes of commands are logged between two snapshots; 0 means 16 MiB.
+	SnapshotBytes int64
+}
+
+// Store is an open store. Its methods may be called concurrently.
+type Store struct {
+	options Options
+	owner   tree.Owner
+	hub     *local.Hub
+	machine *machine
+	raft    *raft.Raft
+	wire    *raft.InmemTransport
+	files   files
+	workers sync.WaitGroup
+
+	commits sync.WaitGroup // commands that raft has not answered
+	life    struct {
+		sync.Mutex
+		running bool  // raft has goroutines of its own
+		ending  bool  // no command is taken any more
+		err     error // why the store cannot go on
+	}
+	failed  chan struct{} // closed when the store cannot go on
+	closing struct {
+		sync.Once
+		begun chan struct{}
+		err   error
+	}
+}
+
+var (
+	_ coordination.Store = (*Store)(nil)
+	_ local.Backend      = (*Store)(nil)
+)
+
+// Open opens the store in a directory, or makes one, and returns when it can be written to. The error is a
+// *DamageError where a file is not as it was written, and wraps vfs.ErrLocked where another process has it
+// open.
+func Open(o Options) (*Store, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Random == nil {
+		o.Random = secureRandom
+	}
+	if o.Limits == (coordination.Limits{}) {
+		o.Limits = coordination.DefaultLimits
+	}
+	if o.SnapshotBytes <= 0 {
+		o.SnapshotBytes = 16 << 20
+	}
+	s := &Store{options: o, owner: tree.Owner{Node: int32(o.NodeID), Life: o.Random()}}
+	s.failed = make(chan struct{})
+	s.closing.begun = make(chan struct{})
+	if err := s.open(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("metadata store in %s: %w", o.Dir, err)
+	}
+	return s, nil
+}
+
+// secureRandom is a number that nobody can guess.
+func secureRandom() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// open opens the files, starts raft and waits until it leads.
+func (s *Store) open() error {
+	if err := s.files.open(s.options); err != nil {
+		return err
+	}
+	t, err := s.files.readTree(s.options.Zxid)
+	if err != nil {
+		return err
+	}
+	s.hub = local.NewHub(s, t, s.options.Limits, s.options.Now)
+	s.machine = &machine{
+		hub: s.hub, tree: t, fail: s.fail,
+		compact: make(chan struct{}, 1), limit: s.options.SnapshotBytes,
+	}
+	if err := s.startRaft(); err != nil {
+		return err
+	}
+	s.workers.Go(s.compactor)
+	return s.awaitLeadership()
+}
+
+// Open implements coordination.Store.
+func (s *Store) Open(
+	ctx context.Context, options coordination.SessionOptions,
+) (coordination.Session, error) {
+	session, err := s.hub.Open(ctx, s.owner, options)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// Limits implements coordination.Store.
+func (s *Store) Limits() coordination.Limits { return s.options.Limits }
+
+// Tree is the present state, for tools that look at all of it.
+func (s *Store) Tree() *tree.Tree { return s.hub.Tree() }
+
+// Failed is closed when the store cannot go on, because its disk failed; all sessions have ended then.
+// Err says why.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
+
+// Err says why the store cannot go on; nil as long as it does.
+func (s *Store) Err() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.life.err
+}
+
+// Close ends all sessions in this process, leaving their ephemeral nodes to the node's next life, and
+// closes the files. A session that is closed before leaves nothing behind.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		close(s.closing.begun)
+		s.life.Lock()
+		s.life.ending = true
+		s.life.Unlock()
+		if s.hub != nil {
+			s.hub.Close()
+		}
+		s.commits.Wait() // raft leaves some without an answer when it is shut down
+		var errs []error
+		if s.raft != nil {
+			errs = append(errs, s.raft.Shutdown().Error())
+		}
+		s.workers.Wait()
+		errs = append(errs, s.files.close())
+		s.closing.err = errors.Join(errs...)
+	})
+	return s.closing.err
+}
+
+// fail notes that the store cannot go on because of err; the first reason stays. Whoever composed the
+// broker closes the store then.
+func (s *Store) fail(err error) {
+	s.life.Lock()
+	if s.life.err != nil {
+		s.life.Unlock()
+		return
+	}
+	s.life.err = err
+	s.life.ending = true
+	s.life.Unlock()
+	close(s.failed)
+	s.options.Logger.Error("the metadata store cannot go on", "dir", s.options.Dir, "error", err)
+	for _, session := range s.hub.Sessions() {
+		session.End(fmt.Errorf("%w: the metadata store failed: %w", coordination.ErrSessionLost, err))
+	}
+}
+
+// failRaft is fail for errors that raft would panic about, in a goroutine of its own, and take the whole
+// process with it. Its goroutine ends here instead.
+func (s *Store) failRaft(err error) {
+	s.life.Lock()
+	running := s.life.running
+	s.life.Unlock()
+	if running {
+		s.fail(err)
+		runtime.Goexit()
+	}
+}
+
+// begin counts a command that raft will answer; false means that none is taken any more.
+func (s *Store) begin() bool {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.life.ending {
+		return false
+	}
+	s.commits.Add(1)
+	return true
+}
+
+// compactor takes a snapshot whenever one is due.
+func (s *Store) compactor() {
+	for {
+		select {
+		case <-s.machine.compact:
+		case <-s.closing.begun:
+			return
+		}
+		err := s.raft.Snapshot().Error()
+		if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && !errors.Is(err, raft.ErrRaftShutdown) {
+			s.options.Logger.Warn("the metadata log could not be compacted", "dir", s.options.Dir, "error", err)
+		}
+	}
+}
+
+// Admit implements local.Backend: reads need nobody's leave.
+func (s *Store) Admit(ctx context.Context, _ *local.Session, _, _ string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", coordination.ErrNotSent, err)
+	}
+	return nil
+}
+
+// Sync implements local.Backend: with one voter everything that was answered is published.
+func (s *Store) Sync(ctx context.Context, session *local.Session) error {
+	return s.Admit(ctx, session, "", "")
+}
+
+// enqueueTimeout bounds how long a command waits for raft to take it, behind those before it.
+const enqueueTimeout = 10 * time.Second
+
+// outcome is raft's answer to a command.
+type outcome struct {
+	result tree.Result
+	err    error
+}
+
+// Commit implements local.Backend.
+func (s *Store) Commit(ctx context.Context, _ *local.Session, c tree.Command) (tree.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tree.Result{}, fmt.Errorf("%w: %w", coordination.ErrNotSent, err)
+	}
+	if !s.begin() {
+		return tree.Result{}, fmt.Errorf("%w: the store is closed or failed", coordination.ErrNotSent)
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer s.commits.Done()
+		done <- s.apply(c)
+	}()
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-ctx.Done():
+		return tree.Result{}, fmt.Errorf("%w: %w", coordination.ErrUnknownOutcome, ctx.Err())
+	}
+}
+
+// apply gives a command to raft and waits for the answer.
+func (s *Store) apply(c tree.Command) outcome {
+	future := s.raft.Apply(c.Append(nil), enqueueTimeout)
+	if err := future.Error(); err != nil {
+		return outcome{err: commitError(err)}
+	}
+	switch answer := future.Response().(type) {
+	case tree.Result:
+		return outcome{result: answer}
+	case error:
+		return outcome{err: commitError(answer)}
+	}
+	invariant.Fail("the state machine answered with a %T", future.Response())
+	return outcome{}
+}
+
+// commitError says whether a command that raft did not answer may have happened.
+func commitError(err error) error {
+	var appending *appendError
+	switch {
+	case errors.As(err, &appending) && appending.undone, errors.Is(err, raft.ErrNotLeader),
+		errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("%w: %w", coordination.ErrNotSent, err)
+	}
+	return fmt.Errorf("%w: %w", coordination.ErrUnknownOutcome, err)
+}
+
+// files are what a store keeps on disk.
+type files struct {
+	lock      io.Closer
+	snapshots *snapshotStore
+	log       *logStore
+	state     *stateStore
+}
+
+// open locks the directory and opens the files in it, making what is missing.
+func (f *files) open(o Options) (err error) {
+	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+		return err
+	}
+	if f.lock, err = o.FS.Lock(lockPath(o.Dir)); err != nil {
+		return err
+	}
+	if f.snapshots, err = openSnapshots(o.FS, o.Dir, o.Random); err != nil {
+		return err
+	}
+	segments, err := listIndexed(o.FS, o.Dir, logPrefix)
+	if err != nil {
+		return err
+	}
+	fresh := len(segments) == 0 && f.snapshots.index() == 0
+	if f.state, err = openState(o.FS, o.Dir, fresh); err != nil {
+		return err
+	}
+	f.log, err = openLog(o.FS, o.Dir, f.snapshots.index(), o.Random, o.Logger)
+	return err
+}
+
+// readTree reads the tree of the newest snapshot, or makes one that starts behind zxid.
+func (f *files) readTree(zxid int64) (*tree.Tree, error) {
+	metas, err := f.snapshots.List()
+	if err != nil || len(metas) == 0 {
+		return tree.New(zxid), err
+	}
+	_, r, err := f.snapshots.Open(metas[0].ID)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return tree.Read(r)
+}
+
+// close closes what is open.
+func (f *files) close() error {
+	var errs []error
+	if f.log != nil {
+		errs = append(errs, f.log.close())
+	}
+	if f.state != nil {
+		errs = append(errs, f.state.close())
+	}
+	if f.lock != nil {
+		errs = append(errs, f.lock.Close())
+	}
+	return errors.Join(errs...)
+}

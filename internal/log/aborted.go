@@ -2,10 +2,7 @@ package log
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -25,7 +22,7 @@ func (l *Log) Aborted(from, to protocol.Offset) ([]AbortedTransaction, error) {
 	for {
 		list := l.list.Load()
 		out, err := l.abortedIn((*list)[list.floor(from):], from, to)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+		if err == nil || !l.again(list, err) {
 			slices.SortFunc(out, func(a, b AbortedTransaction) int { return cmp.Compare(a.First, b.First) })
 			return out, err
 		}
@@ -56,7 +53,7 @@ func (l *Log) abortedIn(list segments, from, to protocol.Offset) ([]AbortedTrans
 // abortedInSegment shows the entries of one index with a marker at or behind from, until visit has enough.
 func (l *Log) abortedInSegment(s *segment, n int, from protocol.Offset, visit func(aborted) bool) (enough bool, err error) {
 	path := l.path(s.base, txnIndexSuffix)
-	file, err := l.fs.OpenFile(path, os.O_RDONLY, 0)
+	file, err := l.openSide(s, txnIndexSuffix)
 	if err != nil {
 		return false, err
 	}

@@ -94,6 +94,7 @@ func (l *Log) truncateFile(s *segment, size int64) error {
 
 // removeSegmentFiles deletes a segment's files at once, and makes that durable before anything else goes.
 func (l *Log) removeSegmentFiles(s *segment) error {
+	s.gone.Store(true)
 	l.files.drop(s)
 	for _, suffix := range segmentSuffixes {
 		if err := l.removeFile(fileName(s.base, suffix)); err != nil {

@@ -107,6 +107,9 @@ func (l *Log) loadIndex(s *segment) (*offsetIndex, error) {
 // readIndex reads and checks the index file; ok is false where it must be rebuilt.
 func (l *Log) readIndex(s *segment, log io.ReaderAt) (entries []indexEntry, ok bool, err error) {
 	b, err := readFile(l.fs, l.path(s.base, indexSuffix))
+	if s.gone.Load() {
+		return nil, false, errGone
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, s.size.Load() == 0, nil
 	}

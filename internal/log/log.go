@@ -1,8 +1,11 @@
 package log
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +53,8 @@ type Options struct {
 	// RecoveryPoint, StartOffset and HighWatermark are what the directory's checkpoints say; NoOffset
 	// where they say nothing. Below the recovery point the log was synced.
 	RecoveryPoint, StartOffset, HighWatermark protocol.Offset
+	// CleanedTo is what cleaner-offset-checkpoint says: the log is compacted up to there.
+	CleanedTo protocol.Offset
 	// Trust says what to check.
 	Trust Trust
 	// ProducerExpiration is producer.id.expiration.ms: producers idle for longer are not loaded from
@@ -95,12 +100,14 @@ type Log struct {
 	end       atomic.Int64 // log end offset
 	watermark atomic.Int64
 	recovery  atomic.Int64 // recovery point
+	cleaned   atomic.Int64 // where the records begin that have not been compacted
 	failure   atomic.Pointer[failure]
 
-	loading   gate // around reading an index into memory
-	flushing  gate // around Flush, so that waiting appends share one sync
-	appending gate // the append lock: guards everything below, and the order of publishing
-	guarded   guarded
+	compacting gate // around Compact
+	loading    gate // around reading an index into memory
+	flushing   gate // around Flush, so that waiting appends share one sync
+	appending  gate // the append lock: guards everything below, and the order of publishing
+	guarded    guarded
 }
 
 // guarded is what the append lock guards.
@@ -291,7 +298,8 @@ func (l *Log) ExpireProducers(now time.Time) int {
 // active is the segment that is appended to.
 func (l *Log) active() *segment { return l.list.Load().last() }
 
-// open opens a segment's log file, or takes a reference on it where it is open.
+// open opens a segment's log file, or takes a reference on it where it is open. For a segment that has left
+// the log it is fs.ErrNotExist, also where another one has its name now.
 func (l *Log) open(s *segment) (*openFile, error) {
 	if f := s.file.Load(); f != nil && f.acquire() {
 		return f, nil
@@ -300,5 +308,33 @@ func (l *Log) open(s *segment) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.gone.Load() {
+		_ = file.Close() // nothing was written through it
+		return nil, errGone
+	}
 	return l.files.add(s, file), nil
+}
+
+// openSide opens a side file of a segment for reading, in the same way.
+func (l *Log) openSide(s *segment, suffix string) (vfs.File, error) {
+	file, err := l.fs.OpenFile(l.path(s.base, suffix), os.O_RDONLY, 0)
+	if err == nil && s.gone.Load() {
+		_ = file.Close() // it was only to be read
+		return nil, errGone
+	}
+	return file, err
+}
+
+// errGone is what looking into a segment ends with that was deleted or replaced.
+var errGone = fmt.Errorf("segment is gone: %w", fs.ErrNotExist)
+
+// again reports whether a read from list that failed with err should be tried anew: a file was missing, and
+// what took it away is done now, with another list.
+func (l *Log) again(list *segments, err error) bool {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	l.appending.lock()
+	l.appending.unlock()
+	return l.list.Load() != list
 }

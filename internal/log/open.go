@@ -31,9 +31,10 @@ func newLog(o *Options) *Log {
 	l := &Log{
 		fs: o.FS, files: o.Files, partition: o.Partition, now: o.Now, logger: o.Logger,
 		expiration: o.ProducerExpiration,
-		loading:    newGate(), flushing: newGate(), appending: newGate(),
+		loading:    newGate(), flushing: newGate(), appending: newGate(), compacting: newGate(),
 	}
 	l.dir.Store(&o.Dir)
+	l.cleaned.Store(int64(o.CleanedTo))
 	l.SetConfig(o.Config)
 	l.list.Store(&segments{})
 	l.epochs.Store(&epochs{})

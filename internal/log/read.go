@@ -1,9 +1,6 @@
 package log
 
 import (
-	"errors"
-	"io/fs"
-
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
 )
@@ -18,8 +15,7 @@ func (l *Log) Read(from protocol.Offset, maxBytes int, limit protocol.Offset, at
 	for {
 		list := l.list.Load()
 		s, err := l.readFrom(*list, from, maxBytes, limit, atLeastOne)
-		// A segment that is not there any more has been deleted or compacted since the list was read.
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+		if err == nil || !l.again(list, err) {
 			return s, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -164,6 +165,7 @@ type pendingDelete struct {
 // markSegment gives the files of a segment that is not in the list any more the suffix of deleted ones, and
 // notes when they go.
 func (l *Log) markSegment(s *segment, now time.Time) error {
+	s.gone.Store(true)
 	l.files.drop(s)
 	for _, suffix := range segmentSuffixes {
 		if err := l.markFile(fileName(s.base, suffix), now); err != nil {
@@ -175,7 +177,12 @@ func (l *Log) markSegment(s *segment, now time.Time) error {
 
 // markSnapshot does the same with a snapshot.
 func (l *Log) markSnapshot(offset protocol.Offset, now time.Time) error {
-	l.guarded.snapshots = l.guarded.snapshots[1:]
+	g := &l.guarded
+	i, found := slices.BinarySearch(g.snapshots, offset)
+	if !found {
+		return nil
+	}
+	g.snapshots = slices.Delete(g.snapshots, i, i+1)
 	return l.markFile(fileName(offset, snapshotSuffix), now)
 }
 

@@ -55,7 +55,11 @@ func (l *Log) overdue(s *segment, timestamp int64) (bool, error) {
 		}
 	}
 	c := l.config.Load()
-	limit := c.SegmentAge - segmentJitter(l.partition, s.base, c.SegmentAge, c.SegmentJitter)
+	age := c.SegmentAge
+	if c.Compact && c.MaxCompactionLag > 0 {
+		age = min(age, c.MaxCompactionLag) // only closed segments are compacted
+	}
+	limit := age - segmentJitter(l.partition, s.base, age, c.SegmentJitter)
 	if s.firstTime >= 0 {
 		return timestamp-s.firstTime > limit.Milliseconds(), nil
 	}

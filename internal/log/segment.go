@@ -24,6 +24,8 @@ type segment struct {
 	recent atomic.Pointer[recent]
 	// active is true for the last segment of the log.
 	active atomic.Bool
+	// gone is set before the segment's files are renamed or removed: they are not to be opened any more.
+	gone atomic.Bool
 	// maxTime is the largest timestamp, timeUnknown before it is looked up, NoTimestamp where there is none.
 	maxTime atomic.Int64
 	// suspect is set where a reader has found the active segment's index files wrong and made an index in

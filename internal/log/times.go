@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
@@ -29,7 +28,7 @@ func (l *Log) OffsetForTime(timestamp int64) (_ Found, found bool, err error) {
 	for {
 		list := l.list.Load()
 		f, ok, err := l.searchTime(*list, timestamp)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+		if err == nil || !l.again(list, err) {
 			return f, ok, err
 		}
 	}
@@ -59,7 +58,7 @@ func (l *Log) MaxTimestamp() (Found, error) {
 	for {
 		list := l.list.Load()
 		f, err := l.searchMax(*list)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || l.list.Load() == list {
+		if err == nil || !l.again(list, err) {
 			return f, err
 		}
 	}
@@ -101,7 +100,7 @@ func (l *Log) largestTimestamp(s *segment) (int64, error) {
 // withTimeFile asks a segment's time index something. Where the file is missing, it is made first.
 func (l *Log) withTimeFile(s *segment, ask func(timeFile) (timeEntry, error)) (timeEntry, error) {
 	path := l.path(s.base, timeIndexSuffix)
-	file, err := l.fs.OpenFile(path, os.O_RDONLY, 0)
+	file, err := l.openSide(s, timeIndexSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l.timeFromLog(s, ask)
 	}

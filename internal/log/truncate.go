@@ -64,6 +64,7 @@ func (l *Log) truncate(offset protocol.Offset) error {
 	l.end.Store(int64(end))
 	l.watermark.Store(min(l.watermark.Load(), int64(end)))
 	l.recovery.Store(min(l.recovery.Load(), int64(end)))
+	l.cleaned.Store(min(l.cleaned.Load(), int64(end)))
 	l.start.Store(min(l.start.Load(), int64(end)))
 	for j := len(list) - 1; j > i; j-- {
 		if err := l.removeSegmentFiles(list[j]); err != nil {
@@ -173,6 +174,7 @@ func (l *Log) restartAt(offset protocol.Offset) error {
 	l.start.Store(int64(offset))
 	l.watermark.Store(int64(offset))
 	l.recovery.Store(int64(offset))
+	l.cleaned.Store(int64(offset))
 	for j := len(list) - 1; j >= 0; j-- {
 		if err := l.removeSegmentFiles(list[j]); err != nil {
 			return err

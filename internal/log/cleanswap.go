@@ -1,0 +1,255 @@
+package log
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// group is a run of segments that become one.
+type group struct {
+	segments segments
+	next     protocol.Offset // base of the segment behind them
+}
+
+// groups merges segments as long as the result cannot outgrow segment.bytes, the index files or the offsets
+// of a segment, before anything is taken out.
+func (c *cleaning) groups() []group {
+	most := int64(c.log.config.Load().SegmentBytes)
+	var out []group
+	var size int64
+	for i, s := range c.list {
+		if s.base >= c.stats.To {
+			break
+		}
+		upper := c.list[i+1].base
+		n := len(out)
+		if n == 0 || size+s.size.Load() > most || s.size.Load() > 0 && upper-1-out[n-1].segments[0].base > maxRelativeOffset {
+			out = append(out, group{})
+			n, size = n+1, 0
+		}
+		g := &out[n-1]
+		g.segments, g.next = append(g.segments, s), upper
+		size += s.size.Load()
+	}
+	return out
+}
+
+// cleanFile is a ".cleaned" segment that is being written.
+type cleanFile struct {
+	built
+	segment  *segment
+	file     vfs.File
+	pending  []byte // batches that are not written yet
+	size     int64  // with them
+	interval int64
+	aborted  []byte // the transaction index
+}
+
+// cleanWriteBytes is how much a cleanFile gathers before it writes.
+const cleanWriteBytes = 1 << 20
+
+// clean copies what stays of a group of segments and swaps the copy in.
+func (c *cleaning) clean(g group) error {
+	out, err := c.startFile(g.segments[0].base)
+	if err != nil {
+		return c.log.ioError("compact", err)
+	}
+	err = c.copy(g, out)
+	if err == nil {
+		err = c.finishFile(out)
+	}
+	if closed := out.file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		return c.swap(g, out)
+	}
+	return errors.Join(err, c.abandon(g.segments[0].base))
+}
+
+func (c *cleaning) startFile(base protocol.Offset) (*cleanFile, error) {
+	l := c.log
+	file, err := l.fs.OpenFile(l.path(base, logSuffix+cleanedSuffix), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &cleanFile{
+		built: newBuilt(), segment: newSegment(base, 0, l.now()), file: file,
+		interval: int64(l.config.Load().IndexIntervalBytes),
+	}, nil
+}
+
+// copy filters the batches of a group into out.
+func (c *cleaning) copy(g group, out *cleanFile) error {
+	for i, s := range g.segments {
+		upper := g.next
+		if i+1 < len(g.segments) {
+			upper = g.segments[i+1].base
+		}
+		if err := c.announce(c.txns, s.base, upper); err != nil {
+			return err
+		}
+		c.stats.SegmentsBefore++
+		c.stats.BytesRead += s.size.Load()
+		err := c.eachBatch(s, func(e record.Entry) error {
+			k, err := c.filter(e)
+			if err != nil {
+				return err
+			}
+			if k.marker {
+				out.aborted = appendAborted(out.aborted, k.aborted)
+			}
+			if k.bytes == nil {
+				return nil
+			}
+			if err := out.add(k.bytes); err != nil {
+				return err
+			}
+			return c.throttle(len(k.bytes))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return out.write()
+}
+
+// add puts a batch behind the others.
+func (f *cleanFile) add(b []byte) error {
+	h, err := record.ParseHeader(b)
+	if err != nil {
+		return err
+	}
+	f.built.add(f.segment, &h, f.size, f.interval)
+	f.pending = append(f.pending, b...)
+	f.size += int64(len(b))
+	if len(f.pending) >= cleanWriteBytes {
+		return f.write()
+	}
+	return nil
+}
+
+func (f *cleanFile) write() error {
+	if len(f.pending) == 0 {
+		return nil
+	}
+	_, err := f.file.WriteAt(f.pending, f.size-int64(len(f.pending)))
+	f.pending = f.pending[:0]
+	return err
+}
+
+// finishFile writes the indexes and makes all of the cleaned segment durable: once it is renamed, the
+// originals may go.
+func (c *cleaning) finishFile(f *cleanFile) error {
+	l, s := c.log, f.segment
+	f.addTime()
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	side := map[string][]byte{
+		indexSuffix:     appendIndexEntries(nil, f.entries),
+		timeIndexSuffix: appendTimeEntries(nil, f.times),
+	}
+	if len(f.aborted) > 0 {
+		side[txnIndexSuffix] = f.aborted
+	}
+	for _, suffix := range segmentSuffixes[1:] {
+		content, wanted := side[suffix]
+		if !wanted {
+			continue
+		}
+		if err := l.writeAt(s, suffix+cleanedSuffix, content, 0, true); err != nil {
+			return err
+		}
+		if err := l.syncFile(l.path(s.base, suffix+cleanedSuffix)); err != nil {
+			return err
+		}
+	}
+	return l.fs.SyncDir(l.Dir())
+}
+
+// abandon removes the files of a cleaned segment that is not wanted.
+func (c *cleaning) abandon(base protocol.Offset) error {
+	var failed error
+	for _, suffix := range segmentSuffixes {
+		if err := c.log.removeFile(fileName(base, suffix+cleanedSuffix)); err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// swap puts the cleaned segment in the place of the group, under the append lock. Each step is durable
+// before the next: all of ".cleaned" becomes ".swap", from where a restart goes on; the originals get
+// ".deleted"; ".swap" goes. Readers that hold an original keep it, those that look for it find it gone and
+// look again.
+func (c *cleaning) swap(g group, f *cleanFile) error {
+	l := c.log
+	if err := l.lock(); err != nil {
+		return err
+	}
+	defer l.unlock()
+	list := *l.list.Load()
+	at := list.floor(g.segments[0].base)
+	if l.guarded.truncations != c.cuts || list[at] != g.segments[0] || at+len(g.segments) >= len(list) {
+		return errors.Join(ErrInterrupted, c.abandon(g.segments[0].base))
+	}
+	s := f.segment
+	if err := l.rename(s.base, cleanedSuffix, swapSuffix); err != nil {
+		return l.ioError("compact", err)
+	}
+	if err := l.fs.SyncDir(l.Dir()); err != nil {
+		return l.ioError("compact", err)
+	}
+	for _, old := range g.segments {
+		if err := l.markSegment(old, l.now()); err != nil {
+			return l.ioError("compact", err)
+		}
+		if old.base != s.base {
+			if err := l.markSnapshot(old.base, l.now()); err != nil {
+				return l.ioError("compact", err)
+			}
+		}
+	}
+	if err := l.fs.SyncDir(l.Dir()); err != nil {
+		return l.ioError("compact", err)
+	}
+	if err := l.rename(s.base, swapSuffix, ""); err != nil {
+		return l.ioError("compact", err)
+	}
+	f.describe()
+	fresh := append(append(list[:at:at], s), list[at+len(g.segments):]...)
+	l.list.Store(&fresh)
+	l.guarded.changed = true
+	c.stats.SegmentsAfter++
+	c.stats.BytesWritten += f.size
+	return nil
+}
+
+// describe makes the segment's state that of its files.
+func (f *cleanFile) describe() {
+	s := f.segment
+	s.size.Store(f.size)
+	s.firstTime = f.firstTime
+	s.maxTimeOffset = s.base + protocol.Offset(f.maxTimeOffset)
+	s.maxTime.Store(f.maxTime)
+	s.aborted.Store(int32(len(f.aborted) / abortedSize))
+}
+
+// rename exchanges one suffix for another on the files of a segment, its indexes first: the log file comes
+// last, so that it does not lose its old suffix while an index still has it.
+func (l *Log) rename(base protocol.Offset, from, to string) error {
+	for i := len(segmentSuffixes) - 1; i >= 0; i-- {
+		path := l.path(base, segmentSuffixes[i])
+		err := l.fs.Rename(path+from, path+to)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

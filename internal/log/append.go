@@ -207,7 +207,7 @@ func factsOfBatch(b record.Batch) (batchFacts, error) {
 	}
 	var err error
 	if f.control && f.producer >= 0 {
-		f.marker, err = readMarker(b)
+		f.marker, f.hasMarker, err = readMarker(b)
 	}
 	return f, err
 }

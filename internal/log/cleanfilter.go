@@ -31,11 +31,11 @@ func (c *cleaning) filter(e record.Entry) (kept, error) {
 	var discard bool // the records may go, whatever their keys
 	emptyTxn := false
 	if e.Control() {
-		m, err := readMarker(record.Batch(e.Bytes))
+		m, ok, err := readMarker(record.Batch(e.Bytes))
 		if err != nil {
 			return out, err
 		}
-		emptyTxn, out.aborted, out.marker = c.txns.control(&e.Header, m)
+		emptyTxn, out.aborted, out.marker = c.txns.control(&e.Header, m, ok)
 		discard = emptyTxn && e.HasDeleteHorizon() && e.BaseTimestamp <= c.now
 	} else {
 		discard = c.txns.data(&e.Header)
@@ -87,7 +87,7 @@ type filtered struct {
 // filterRecords counts which records of a batch stay.
 func (c *cleaning) filterRecords(e record.Entry, discard bool) (filtered, error) {
 	var f filtered
-	for r, err := range e.Records(nil) {
+	for r, err := range e.Records(&c.decompressor) {
 		if err != nil {
 			return f, err
 		}
@@ -119,14 +119,14 @@ func (c *cleaning) stays(h *record.Header, r *record.Record) bool {
 // same sequence numbers.
 func (c *cleaning) rewrite(e record.Entry, needsHorizon bool) ([]byte, error) {
 	o := optionsOf(&e.Header)
-	o.Codec = e.Codec()
+	o.Codec, o.Compressor = e.Codec(), &c.compressor
 	if e.HasDeleteHorizon() {
 		o.DeleteHorizon = e.BaseTimestamp
 	} else if needsHorizon {
 		o.DeleteHorizon = c.horizon
 	}
 	b := record.NewBuilder(o)
-	for r, err := range e.Records(nil) {
+	for r, err := range e.Records(&c.decompressor) {
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func emptied(e record.Entry) []byte {
 func (c *cleaning) filterMessage(e record.Entry) (kept, error) {
 	newest := false
 	n := 0
-	for r, err := range e.Records(nil) {
+	for r, err := range e.Records(&c.decompressor) {
 		if err != nil {
 			return kept{}, err
 		}

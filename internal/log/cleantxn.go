@@ -65,14 +65,14 @@ func (c *cleanedTxns) data(h *record.Header) (discard bool) {
 
 // control passes a marker and reports whether its transaction has no record left, so that it may go. A
 // marker of an aborted transaction that stays is returned, for the transaction index.
-func (c *cleanedTxns) control(h *record.Header, m endMarker) (discard bool, stays aborted, isAborted bool) {
+func (c *cleanedTxns) control(h *record.Header, m record.EndTxnMarker, known bool) (discard bool, stays aborted, isAborted bool) {
 	c.advance(h.LastOffset)
 	switch {
 	case h.Count == 0:
 		return true, aborted{}, false // emptied before
-	case !m.known:
+	case !known:
 		return false, aborted{}, false // another kind of control record
-	case m.commit:
+	case m.Type == record.EndCommit:
 		had := c.committed[h.ProducerID]
 		delete(c.committed, h.ProducerID)
 		return !had, aborted{}, false

@@ -179,8 +179,12 @@ type cleaning struct {
 	keys   *offsetMap
 	txns   *cleanedTxns
 	lasts  map[protocol.ProducerID]lastRecord
-	buffer []byte // holds a batch
+	scan   []byte // what is read of a segment at once
+	buffer []byte // holds a batch that is larger
 	stats  CompactStats
+
+	compressor   record.Compressor
+	decompressor record.Decompressor
 }
 
 // lastRecord is the last that a producer wrote: data up to an offset, or a marker in an epoch.
@@ -197,7 +201,7 @@ func (l *Log) newCleaning(ctx context.Context, o CompactOptions) (*cleaning, err
 	now := l.now()
 	c := &cleaning{
 		log: l, ctx: ctx, options: o, now: now.UnixMilli(), list: *l.list.Load(), cuts: l.guarded.truncations,
-		txns: newCleanedTxns(), lasts: map[protocol.ProducerID]lastRecord{},
+		txns: newCleanedTxns(), lasts: map[protocol.ProducerID]lastRecord{}, scan: make([]byte, scanBuffer),
 	}
 	c.horizon = now.Add(max(0, l.config.Load().DeleteRetention)).UnixMilli()
 	var err error
@@ -282,15 +286,15 @@ func (c *cleaning) learnSegment(s *segment, txns *cleanedTxns) (full bool, err e
 			return nil
 		}
 		if e.Control() {
-			m, err := readMarker(record.Batch(e.Bytes))
-			txns.control(&e.Header, m)
+			m, ok, err := readMarker(record.Batch(e.Bytes))
+			txns.control(&e.Header, m, ok)
 			return err
 		}
 		if txns.data(&e.Header) {
 			c.keys.latest = max(c.keys.latest, e.LastOffset)
 			return nil
 		}
-		for r, err := range e.Records(nil) {
+		for r, err := range e.Records(&c.decompressor) {
 			if err != nil {
 				return err
 			}
@@ -315,7 +319,7 @@ func (c *cleaning) eachBatch(s *segment, visit func(record.Entry) error) error {
 		return err
 	}
 	defer f.release()
-	w := walk(f, 0, s.size.Load(), make([]byte, scanBuffer))
+	w := walk(f, 0, s.size.Load(), c.scan)
 	for {
 		h, err := w.next()
 		if ended(err) {

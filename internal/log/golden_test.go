@@ -234,7 +234,7 @@ func consume(t testing.TB, l *Log, committed bool) []string {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if m := parseMarker(r.Key, r.Value); m.known && !m.commit {
+				if m, ok, err := record.ParseEndTxnMarker(r); err != nil || ok && m.Type == record.EndAbort {
 					delete(skipping, e.ProducerID)
 				}
 			}

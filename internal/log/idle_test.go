@@ -10,7 +10,7 @@ import (
 
 // TestIdleLogIsSmall holds a log that nobody uses to its limits: 4 KiB of heap, no file, no goroutine.
 func TestIdleLogIsSmall(t *testing.T) {
-	const logs = 300
+	const logs = 100
 	dir := t.TempDir()
 	files := NewFileCache(50)
 	make1 := func(i int, trust Trust) *Log {

@@ -108,7 +108,8 @@ type batchFacts struct {
 	timestamp     int64 // the largest
 	transactional bool
 	control       bool
-	marker        endMarker // of a control batch
+	marker        record.EndTxnMarker // of a control batch, where it has one
+	hasMarker     bool
 }
 
 // factsOf takes them from a header; the marker of a control batch is in its record, for the caller to add.

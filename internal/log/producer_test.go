@@ -1,7 +1,6 @@
 package log
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
 	"time"
@@ -31,15 +30,11 @@ func transactional(id protocol.ProducerID, epoch protocol.ProducerEpoch, sequenc
 
 // marker ends a transaction.
 func marker(id protocol.ProducerID, epoch protocol.ProducerEpoch, commit bool, coordinator int32) record.Batch {
-	b := record.NewBuilder(record.BuilderOptions{
-		Transactional: true, Control: true, ProducerID: id, ProducerEpoch: epoch, BaseSequence: record.NoSequence,
-	})
-	key := []byte{0, 0, 0, controlAbort}
+	m := record.EndTxnMarker{Type: record.EndAbort, CoordinatorEpoch: coordinator}
 	if commit {
-		key[3] = controlCommit
+		m.Type = record.EndCommit
 	}
-	b.Append(2000, key, binary.BigEndian.AppendUint32([]byte{0, 0}, uint32(coordinator)))
-	return b.Build()
+	return m.Batch(2000, id, epoch)
 }
 
 func TestIdempotence(t *testing.T) {

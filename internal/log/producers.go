@@ -70,10 +70,10 @@ func (p *producer) checkSequence(f *batchFacts) error {
 
 // checkMarker refuses the marker of a coordinator that has been replaced.
 func (p *producer) checkMarker(f *batchFacts) error {
-	if p.coordinatorEpoch > f.marker.coordinatorEpoch {
+	if p.coordinatorEpoch > f.marker.CoordinatorEpoch {
 		return protocol.Errorf(protocol.TransactionCoordinatorFenced,
 			"Invalid coordinator epoch for producerId %d at offset %d: %d (zombie), %d (current)",
-			f.producer, f.first, f.marker.coordinatorEpoch, p.coordinatorEpoch)
+			f.producer, f.first, f.marker.CoordinatorEpoch, p.coordinatorEpoch)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (p *producer) checkMarker(f *batchFacts) error {
 // apply takes in a batch that is in the log now. If it ended a transaction that has records here, the
 // transaction is returned, complete with the last stable offset that its index entry needs.
 func (p *producers) apply(f *batchFacts) (completed aborted, wasAborted bool) {
-	if f.producer < 0 || f.control && !f.marker.known {
+	if f.producer < 0 || f.control && !f.hasMarker {
 		return aborted{}, false
 	}
 	now := p.byID[f.producer]
@@ -107,12 +107,12 @@ func (p *producers) apply(f *batchFacts) (completed aborted, wasAborted bool) {
 	}
 	first := now.txnStart
 	now.setEpoch(f.epoch)
-	now.coordinatorEpoch, now.lastTimestamp, now.txnStart = f.marker.coordinatorEpoch, f.timestamp, protocol.NoOffset
+	now.coordinatorEpoch, now.lastTimestamp, now.txnStart = f.marker.CoordinatorEpoch, f.timestamp, protocol.NoOffset
 	if first < 0 {
 		return aborted{}, false // a marker without records here moves nothing
 	}
 	stable := p.txns.complete(f.producer, first, f.last)
-	return aborted{producer: f.producer, first: first, last: f.last, stable: stable}, !f.marker.commit
+	return aborted{producer: f.producer, first: first, last: f.last, stable: stable}, f.marker.Type == record.EndAbort
 }
 
 // reset forgets everything and begins at end, with the producers of a snapshot.
@@ -245,20 +245,14 @@ func (p *producers) list() []ProducerState {
 	return out
 }
 
-// endMarker is what a transaction's control record says.
-type endMarker struct {
-	known            bool // false for empty control batches and other control records
-	commit           bool
-	coordinatorEpoch int32
-}
-
-// readMarker reads the marker in a control batch. A batch that the cleaner has emptied has none.
-func readMarker(b record.Batch) (endMarker, error) {
+// readMarker reads the marker in a control batch; ok is false where the cleaner has emptied it, or it marks
+// something else.
+func readMarker(b record.Batch) (m record.EndTxnMarker, ok bool, err error) {
 	for r, err := range b.Records(nil) {
 		if err != nil {
-			return endMarker{}, err
+			return m, false, err
 		}
-		return parseMarker(r.Key, r.Value), nil
+		return record.ParseEndTxnMarker(r)
 	}
-	return endMarker{}, nil
+	return m, false, nil
 }

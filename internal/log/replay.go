@@ -117,7 +117,7 @@ func (l *Log) replayBatch(s *segment, w *walker, h *record.Header, rebuild bool)
 	if facts.control {
 		b, err := w.batchAt(h)
 		if err == nil {
-			facts.marker, err = readMarker(b)
+			facts.marker, facts.hasMarker, err = readMarker(b)
 		}
 		if err != nil {
 			return l.damaged(s, w, err)

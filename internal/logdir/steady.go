@@ -52,7 +52,7 @@ func (s *Steady) Now() time.Time {
 	switch {
 	case step.Abs() < stepMin:
 		s.mu.stepped = time.Time{}
-	case s.mu.stepped.IsZero() || (step - s.mu.step).Abs() >= stepMin:
+	case s.mu.stepped.IsZero() || (step-s.mu.step).Abs() >= stepMin:
 		s.mu.stepped, s.mu.step = monotonic, step
 		return expected
 	case monotonic.Sub(s.mu.stepped) < stepHold:

@@ -1,0 +1,164 @@
+package logdir
+
+import (
+	"errors"
+
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// kind is one of the checkpoints that are written from the state of the logs.
+type kind int
+
+const (
+	recoveryPoints kind = iota
+	logStarts
+	highWatermarks
+	kinds
+)
+
+// kindFiles are the names of their files.
+var kindFiles = [kinds]string{recoveryPointFile, logStartFile, highWatermarkFile}
+
+// value is what a checkpoint says of a log; NoOffset where it says nothing, as of the start of a log that
+// begins with its first segment.
+func (k kind) value(l *log.Log) protocol.Offset {
+	switch k {
+	case recoveryPoints:
+		return l.RecoveryPoint()
+	case logStarts:
+		start := l.StartOffset()
+		if segments := l.Segments(); len(segments) > 0 && segments[0].BaseOffset >= start {
+			return protocol.NoOffset
+		}
+		return start
+	default:
+		return l.HighWatermark()
+	}
+}
+
+// carried is what the checkpoints of a directory said at Load of partitions that were not opened: it is
+// written again, so that it is there when they are. Entries go when a partition is opened or removed.
+type carried [kinds]Offsets
+
+// forget drops a partition's lines.
+func (c *carried) forget(tp protocol.TopicPartition) {
+	for _, offsets := range c {
+		delete(offsets, tp)
+	}
+}
+
+// checkpoints is what a directory's files hold; guarded by the directory's gate.
+type checkpoints struct {
+	entries []*entry // the logs of the directory, as of the membership number
+	seen    int64
+	current [kinds]int64 // the membership number at the last write of each file, plus one
+	cleaned Offsets      // of the cleaner's file
+}
+
+// written holds what the files say of one log; guarded by the gate of its directory.
+type written [kinds]protocol.Offset
+
+// Checkpoint writes what has changed of the recovery points, log starts and high watermarks of all
+// directories. A directory whose disk fails goes offline; the error is the first that was met.
+func (s *Set) Checkpoint() error {
+	return errors.Join(s.checkpoint(recoveryPoints), s.checkpoint(logStarts), s.checkpoint(highWatermarks))
+}
+
+// checkpoint writes one kind in all directories.
+func (s *Set) checkpoint(k kind) error {
+	var errs []error
+	for _, d := range s.dirs {
+		if d.logs && d.loaded.Load() && d.err() == nil {
+			errs = append(errs, s.report(d, s.checkpointDirectory(d, k)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkpointDirectory writes one kind in one directory, if anything has changed since the last time.
+func (s *Set) checkpointDirectory(d *directory, k kind) error {
+	d.writing.lock()
+	defer d.writing.unlock()
+	if now := d.membership.Load(); d.seen != now || d.entries == nil {
+		d.entries, d.seen = s.entries(d), now
+	}
+	changed := d.current[k] != d.seen+1
+	values := make([]protocol.Offset, len(d.entries))
+	for i, e := range d.entries {
+		values[i] = protocol.NoOffset
+		if e.log != nil {
+			values[i] = k.value(e.log)
+		}
+		changed = changed || values[i] != e.wrote[k]
+	}
+	if !changed {
+		return nil
+	}
+	offsets := make(Offsets, len(values)+len(d.carried[k]))
+	for tp, offset := range d.carried[k] {
+		offsets[tp] = offset
+	}
+	for i, e := range d.entries {
+		if values[i] != protocol.NoOffset {
+			offsets[e.partition] = values[i]
+		}
+	}
+	if err := writeFile(s.files, d.file(kindFiles[k]), offsets.Format()); err != nil {
+		return err
+	}
+	for i, e := range d.entries {
+		e.wrote[k] = values[i]
+	}
+	d.current[k] = d.seen + 1
+	return nil
+}
+
+// readCheckpoints reads the four checkpoints of a directory; damaged ones are reported and count as absent.
+func (s *Set) readCheckpoints(d *directory) error {
+	read := func(name string) (Offsets, error) {
+		offsets, damage, err := readCheckpoint(s.files, d.file(name))
+		if damage != nil {
+			s.logger.Warn("checkpoint is damaged, going on without it", "error", damage)
+		}
+		return offsets, err
+	}
+	var err error
+	for k, name := range kindFiles {
+		if d.carried[k], err = read(name); err != nil {
+			return err
+		}
+	}
+	d.cleaned, err = read(cleanerFile)
+	return err
+}
+
+// forget drops what is carried for a partition that was opened in d, or removed from it.
+func (d *directory) forget(tp protocol.TopicPartition) {
+	d.writing.lock()
+	defer d.writing.unlock()
+	d.carried.forget(tp)
+}
+
+// carry notes what the checkpoints shall say of a partition until it is open.
+func (d *directory) carry(tp protocol.TopicPartition, offsets [kinds]protocol.Offset) {
+	d.writing.lock()
+	defer d.writing.unlock()
+	for k, offset := range offsets {
+		d.carried[k][tp] = offset
+	}
+}
+
+// recall is what the checkpoints of d said of a partition that is not open.
+func (d *directory) recall(tp protocol.TopicPartition) (recovery, start, watermark protocol.Offset) {
+	d.writing.lock()
+	defer d.writing.unlock()
+	var out [kinds]protocol.Offset
+	for k := range out {
+		out[k] = protocol.NoOffset
+		if offset, ok := d.carried[k][tp]; ok {
+			out[k] = offset
+		}
+	}
+	return out[recoveryPoints], out[logStarts], out[highWatermarks]
+}

@@ -1,0 +1,117 @@
+package logdir
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// closersPerDirectory is how many logs of a directory are closed at a time, at least: they wait for the
+// disk, which does better with several syncs at once.
+const closersPerDirectory = 4
+
+// Close ends the background work, closes all logs and gives the directories back. Logs that changed are
+// synced, several at a time, until ctx ends; a directory whose logs were all closed gets its marker, so that
+// the next start need not look at them. No append is accepted once Close has begun.
+func (s *Set) Close(ctx context.Context) error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.background.end()
+	s.changing.lock()
+	defer s.changing.unlock()
+	defer s.unlock()
+	futures := s.closeFutures()
+	var errs sync.Map
+	var wg sync.WaitGroup
+	for _, d := range s.dirs {
+		wg.Go(func() { errs.Store(d, s.closeDirectory(ctx, d, futures[d])) })
+	}
+	wg.Wait()
+	s.failing.Wait()
+	var all []error
+	for _, d := range s.dirs {
+		if err, ok := errs.Load(d); ok && err != nil {
+			all = append(all, err.(error))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// closeDirectory closes the logs of one directory and leaves it as clean as it can. dirty are folders of it
+// that could not be closed cleanly; they are checked by the next start.
+func (s *Set) closeDirectory(ctx context.Context, d *directory, dirty []string) error {
+	more, err := s.closeLogs(ctx, d)
+	dirty = append(dirty, more...)
+	if d.err() != nil || !d.loaded.Load() {
+		return err // offline, or as it was found
+	}
+	if d.logs {
+		for k := range kinds {
+			err = errors.Join(err, s.report(d, s.checkpointDirectory(d, k)))
+		}
+	}
+	if err != nil && d.err() != nil {
+		return err
+	}
+	next := boot{id: d.boot.id, path: d.path, suspects: slices.Clone(d.boot.suspects)}
+	for _, folder := range dirty {
+		if !slices.Contains(next.suspects, folder) {
+			next.suspects = append(next.suspects, folder)
+		}
+	}
+	if e := s.report(d, s.writeBoot(d, next)); e != nil {
+		return errors.Join(err, e)
+	}
+	if err != nil || len(dirty) > 0 {
+		return err
+	}
+	return s.report(d, writeMarker(s.files, d.path, protocol.BrokerEpoch(s.epoch.Load())))
+}
+
+// closeLogs closes the logs of a directory; dirty are the folders of those that could not be synced.
+func (s *Set) closeLogs(ctx context.Context, d *directory) (dirty []string, err error) {
+	work := make(chan *entry)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range max(closersPerDirectory, int(s.config.Load().Int("num.recovery.threads.per.data.dir"))) {
+		wg.Go(func() {
+			for e := range work {
+				if failure := s.closeLog(ctx, e); failure != nil {
+					mu.Lock()
+					err = errors.Join(err, failure)
+					dirty = append(dirty, e.partition.String())
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, e := range s.entries(d) {
+		if e.log != nil {
+			work <- e
+		}
+	}
+	close(work)
+	wg.Wait()
+	return dirty, err
+}
+
+// closeLog closes one log cleanly if there is time for it, else without another write.
+func (s *Set) closeLog(ctx context.Context, e *entry) (err error) {
+	defer func() {
+		if err != nil {
+			e.log.CloseUnclean()
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.dir.err(); err != nil {
+		return err
+	}
+	defer s.recovered("closing "+e.partition.String(), &err)
+	return s.report(e.dir, e.log.CloseClean())
+}

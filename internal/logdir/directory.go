@@ -1,0 +1,105 @@
+package logdir
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// directory is one log directory. What has no comment is written by Open and Load only.
+type directory struct {
+	path     string
+	logs     bool // whether it is one of log.dirs; a metadata directory need not be
+	lock     io.Closer
+	identity Identity
+	clean    bool // the marker was there
+	boot     boot
+	found    []Found
+	carried  carried // what checkpoints said of partitions that are not loaded
+
+	failure    atomic.Pointer[error]
+	loaded     atomic.Bool  // all its partitions were opened, or found damaged
+	membership atomic.Int64 // counts changes of which logs are here
+	writing    gate         // held around writing its checkpoints; guards checkpoints
+	checkpoints
+}
+
+func newDirectory(path string) *directory { return &directory{path: path, writing: newGate()} }
+
+// err is why the directory is offline, or nil.
+func (d *directory) err() error {
+	if err := d.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fence marks the directory as failed; false where it already was.
+func (d *directory) fence(err error) bool {
+	err = protocol.Errorf(protocol.KafkaStorageError, "log directory %s is offline: %w", d.path, err)
+	return d.failure.CompareAndSwap(nil, &err)
+}
+
+// file is the path of a file in the directory.
+func (d *directory) file(name string) string { return filepath.Join(d.path, name) }
+
+// report fences a directory if err is its disk's, and returns err.
+func (s *Set) report(d *directory, err error) error {
+	if isDiskFault(err) {
+		s.fail(d, err)
+	}
+	return err
+}
+
+// fail takes a directory offline: its partitions answer KAFKA_STORAGE_ERROR from now on, and its logs are
+// closed without writing. What the disk had accepted before may be lost although the kernel runs on, so
+// that the next start shall scan: the boot file goes, if the disk still lets it.
+func (s *Set) fail(d *directory, cause error) {
+	if !d.fence(cause) {
+		return
+	}
+	s.logger.Error("log directory is offline", "dir", d.path, "error", cause, "metadata", d == s.metadata)
+	var closing []*entry
+	for _, e := range s.entries(d) {
+		if s.replace(e.partition, e, &entry{partition: e.partition, dir: d, err: offline(e.partition, d.err())}) {
+			closing = append(closing, e)
+		}
+	}
+	futures := s.dropFutures(d)
+	s.failing.Go(func() {
+		for _, e := range closing {
+			if e.log != nil {
+				e.log.CloseUnclean()
+			}
+		}
+		for _, f := range futures {
+			f.log.CloseUnclean()
+		}
+		_ = s.files.Remove(d.file(bootFile)) // the directory has failed already
+	})
+	s.failed <- d.path // has room for every directory
+}
+
+// isDiskFault reports whether an error says that a volume cannot be used any more: whatever the operating
+// system reports, but for errors that pass (no space, no descriptors, no memory) and those that speak of
+// one name.
+func isDiskFault(err error) bool {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok || vfs.IsFull(err) {
+		return false
+	}
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR, syscall.EAGAIN,
+		syscall.ENOENT, syscall.EEXIST, syscall.ENOTEMPTY, syscall.ENAMETOOLONG, syscall.EISDIR, syscall.EINVAL:
+		return false
+	}
+	return true
+}
+
+// samePath compares two paths as texts.
+func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }

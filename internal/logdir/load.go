@@ -1,0 +1,282 @@
+package logdir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/invariant"
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// Settings gives the configuration of a partition's topic, and whether the broker knows that partition
+// under that topic id (zero where the folder does not say).
+type Settings func(tp protocol.TopicPartition, id protocol.TopicID) (config.Topic, bool)
+
+// Load opens the current folders of all partitions that settings knows, several at a time, and trusts each
+// as the stop of the last process allows. The others are left alone, with their lines in the checkpoints.
+//
+// A partition that is damaged or cannot be opened is offline afterwards and the rest serve; an error of a
+// disk takes its directory offline. The error is that of ctx, or says that the Set is not usable at all.
+func (s *Set) Load(ctx context.Context, settings Settings) error {
+	s.changing.lock()
+	defer s.changing.unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	if s.loaded.Load() {
+		return errors.New("the logs are loaded already")
+	}
+	began := time.Now()
+	s.finishSwaps()
+	plan := s.plan(settings)
+	total := 0
+	for _, tasks := range plan {
+		total += len(tasks)
+	}
+	if err := s.loadAll(ctx, plan, total); err != nil {
+		return err
+	}
+	s.finishLoad(plan)
+	s.loaded.Store(true)
+	s.scheduleLeftovers()
+	s.resumeMoves()
+	s.logger.Info("logs are loaded", "partitions", total, "offline", len(s.Offline()), "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// task is one folder to open.
+type task struct {
+	found  *Found
+	topic  config.Topic
+	damage error // set by opening it
+}
+
+// plan lists what is to be opened in each directory that works.
+func (s *Set) plan(settings Settings) map[*directory][]*task {
+	plan := map[*directory][]*task{}
+	where := map[protocol.TopicPartition]*directory{}
+	for _, d := range s.dirs {
+		if d.err() != nil || !d.logs {
+			continue
+		}
+		if err := s.readCheckpoints(d); err != nil {
+			s.fail(d, err)
+			continue
+		}
+		for i := range d.found {
+			f := &d.found[i]
+			if f.State != Current {
+				continue
+			}
+			topic, known := settings(f.Partition, f.TopicID)
+			if !known {
+				continue
+			}
+			if other := where[f.Partition]; other != nil {
+				s.refuseTwice(f.Partition, other, d)
+				plan[other] = slices.DeleteFunc(plan[other], func(t *task) bool { return t.found.Partition == f.Partition })
+				continue
+			}
+			where[f.Partition] = d
+			plan[d] = append(plan[d], &task{found: f, topic: topic})
+		}
+	}
+	return plan
+}
+
+// refuseTwice takes a partition offline that has a current folder in two directories: neither is known to
+// be the right one.
+func (s *Set) refuseTwice(tp protocol.TopicPartition, a, b *directory) {
+	err := offline(tp, fmt.Errorf("it is in %s and in %s; delete the folder of the directory that has failed before", a.path, b.path))
+	s.logger.Error("partition is offline", "partition", tp, "error", err)
+	s.mu.RLock()
+	old := s.mu.logs[tp]
+	s.mu.RUnlock()
+	s.replace(tp, old, &entry{partition: tp, dir: a, err: err})
+}
+
+// loadAll opens what is planned: num.recovery.threads.per.data.dir at a time in each directory, and in all
+// not more than there are cores, but one a directory.
+func (s *Set) loadAll(ctx context.Context, plan map[*directory][]*task, total int) error {
+	threads := int(s.config.Load().Int("num.recovery.threads.per.data.dir"))
+	cores := make(chan struct{}, max(runtime.GOMAXPROCS(0), len(s.dirs)))
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	for d, tasks := range plan {
+		work := make(chan *task)
+		for range min(threads, len(tasks)) {
+			wg.Go(func() {
+				for t := range work {
+					cores <- struct{}{}
+					s.loadTask(d, t)
+					<-cores
+					if n := done.Add(1); n%loadProgress == 0 {
+						s.logger.Info("loading logs", "done", n, "of", total)
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			defer close(work)
+			for _, t := range tasks {
+				select {
+				case work <- t:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// loadProgress is after how many logs a line tells how far loading is.
+const loadProgress = 1000
+
+// loadTask opens one folder and puts it into the table, offline where it cannot be used.
+func (s *Set) loadTask(d *directory, t *task) {
+	tp := t.found.Partition
+	next := &entry{partition: tp, dir: d}
+	if next.err = cmp.Or(d.err(), t.found.Err); next.err == nil {
+		next.log, next.err = s.openLog(d, t.found.Folder, tp, t.found.TopicID, t.topic, s.trust(d, t.found.Folder))
+	}
+	if next.err != nil {
+		t.damage = next.err
+		next.err = offline(tp, s.report(d, next.err))
+		s.logger.Error("partition is offline", "partition", tp, "dir", d.path, "error", next.err)
+	}
+	s.install(next)
+}
+
+// trust says what may be believed of a folder.
+func (s *Set) trust(d *directory, folder string) log.Trust {
+	d.writing.lock()
+	defer d.writing.unlock()
+	switch {
+	case slices.Contains(d.boot.suspects, folder):
+		return log.Scan
+	case d.clean:
+		return log.Clean
+	case d.boot.survived(s.options.BootID, d.path):
+		return log.SameBoot
+	}
+	return log.Scan
+}
+
+// openLog opens, or makes, the log in a folder of d. A panic in it is an error of that partition.
+func (s *Set) openLog(d *directory, folder string, tp protocol.TopicPartition, id protocol.TopicID, topic config.Topic, trust log.Trust) (l *log.Log, err error) {
+	defer s.recovered("opening "+tp.String(), &err)
+	o := log.Options{
+		FS: s.files, Dir: d.file(folder), Partition: tp, TopicID: id, Config: topic, Now: s.options.Now,
+		Files: s.options.Files, Trust: trust, Logger: s.logger,
+		ProducerExpiration: s.config.Load().Duration("producer.id.expiration.ms"),
+	}
+	o.RecoveryPoint, o.StartOffset, o.HighWatermark = d.recall(tp)
+	return log.Open(o)
+}
+
+// install puts a new entry into the table. If its directory has failed meanwhile, the entry is offline and
+// the error says so.
+func (s *Set) install(e *entry) error {
+	if e.log != nil {
+		e.dir.forget(e.partition)
+	}
+	invariant.That(s.replace(e.partition, nil, e), "a partition is installed once")
+	err := e.dir.err()
+	if err == nil || e.log == nil {
+		return nil
+	}
+	if s.replace(e.partition, e, &entry{partition: e.partition, dir: e.dir, err: offline(e.partition, err)}) {
+		e.log.CloseUnclean()
+	}
+	return err
+}
+
+// finishLoad readies the directories for writing: the marker goes, and the boot file says the present boot
+// and which partitions not to trust. What a directory holds must have been checked before that.
+func (s *Set) finishLoad(plan map[*directory][]*task) {
+	var wg sync.WaitGroup
+	for _, d := range s.dirs {
+		if d.err() != nil {
+			continue
+		}
+		wg.Go(func() {
+			if err := s.finishDirectory(d, plan[d]); err != nil {
+				s.fail(d, err)
+				return
+			}
+			d.loaded.Store(true)
+		})
+	}
+	wg.Wait()
+}
+
+func (s *Set) finishDirectory(d *directory, tasks []*task) error {
+	if d.clean {
+		if err := removeMarker(s.files, d.path); err != nil {
+			return err
+		}
+	}
+	next := boot{id: s.options.BootID, path: d.path}
+	for _, t := range tasks {
+		if t.damage != nil {
+			next.suspects = append(next.suspects, t.found.Folder)
+		}
+	}
+	next.suspects = append(next.suspects, s.unopened(d, tasks)...)
+	return s.writeBoot(d, next)
+}
+
+// unopened lists the folders that a power cut may have damaged and that nobody has looked at: once the boot
+// file says the present boot, they would be trusted.
+func (s *Set) unopened(d *directory, tasks []*task) []string {
+	opened := map[string]bool{}
+	for _, t := range tasks {
+		opened[t.found.Folder] = true
+	}
+	var out []string
+	for _, f := range d.found {
+		if f.State == Current && !opened[f.Folder] && s.trust(d, f.Folder) == log.Scan {
+			out = append(out, f.Folder)
+		}
+	}
+	return out
+}
+
+// writeBoot replaces the boot file if it says something new.
+func (s *Set) writeBoot(d *directory, next boot) error {
+	d.writing.lock()
+	defer d.writing.unlock()
+	slices.Sort(next.suspects)
+	if next.id == d.boot.id && next.path == d.boot.path && slices.Equal(next.suspects, d.boot.suspects) {
+		return nil
+	}
+	if err := next.write(s.files, d.path); err != nil {
+		return err
+	}
+	d.boot = next
+	return nil
+}
+
+// recovered turns a panic into an error of what was being done.
+func (s *Set) recovered(doing string, err *error) {
+	if r := recover(); r != nil {
+		s.logger.Error("panic", "while", doing, "panic", r, "stack", stack())
+		*err = fmt.Errorf("%s: panic: %v", doing, r)
+	}
+}
+
+func stack() string {
+	buffer := make([]byte, 16<<10)
+	return string(buffer[:runtime.Stack(buffer, false)])
+}

@@ -1,0 +1,101 @@
+package logdir
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/log"
+)
+
+// watchInterval is how often broken logs and flush.ms are looked after; shorter where
+// log.flush.scheduler.interval.ms is. A pass over 10,000 idle logs takes a fraction of a millisecond.
+const watchInterval = time.Second
+
+// watch finds logs that broke on their disk, and flushes those whose flush.ms has passed.
+func (s *Set) watch(ctx context.Context) time.Duration {
+	now := s.options.Now()
+	for _, e := range s.entries(nil) {
+		switch {
+		case e.log == nil || ctx.Err() != nil:
+		case e.log.Err() != nil:
+			s.report(e.dir, e.log.Err())
+		case e.log.RecoveryPoint() < e.log.EndOffset() && e.log.Config().FlushInterval != math.MaxInt64 && e.log.FlushDue(now):
+			s.guard(e, "flush.ms", (*log.Log).Flush)
+		}
+	}
+	return min(watchInterval, s.interval("log.flush.scheduler.interval.ms"))
+}
+
+const (
+	// syncPass is how often logs with unsynced records are looked for.
+	syncPass = 10 * time.Second
+	// syncAge is how long records may stay unsynced before the background syncs them: about as long as the
+	// kernel leaves dirty pages, so that there is little left to write.
+	syncAge = 30 * time.Second
+	// syncPause is left between two syncs, for the sake of those who wait for the same disk.
+	syncPause = 50 * time.Millisecond
+	// idleFiles is how long a segment's file stays open unused.
+	idleFiles = time.Minute
+)
+
+// syncer moves recovery points: it syncs logs in the background, one at a time and paced, so that the scan
+// after a power cut is short also in a segment that takes long to fill. The files that nobody used for a
+// while are closed on the way.
+type syncer struct {
+	set   *Set
+	since map[*log.Log]time.Time // since when a log has had unsynced records
+	idled time.Time
+}
+
+func newSyncer(s *Set) *syncer {
+	return &syncer{set: s, since: map[*log.Log]time.Time{}, idled: time.Now()}
+}
+
+// pass syncs the logs whose records have waited longest.
+func (y *syncer) pass(ctx context.Context) time.Duration {
+	now := time.Now()
+	if now.Sub(y.idled) >= idleFiles {
+		y.set.options.Files.CloseIdle()
+		y.idled = now
+	}
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for _, e := range y.due(now) {
+		select {
+		case <-ctx.Done():
+			return syncPass
+		case <-pause.C:
+		}
+		y.set.guard(e, "background sync", (*log.Log).Flush)
+		delete(y.since, e.log)
+		pause.Reset(syncPause)
+	}
+	return syncPass
+}
+
+// due lists the logs to sync, the oldest first.
+func (y *syncer) due(now time.Time) []*entry {
+	dirty := map[*log.Log]time.Time{}
+	var due []*entry
+	for _, e := range y.set.entries(nil) {
+		if e.log == nil || e.log.Err() != nil || e.log.RecoveryPoint() >= e.log.EndOffset() {
+			continue
+		}
+		since, ok := y.since[e.log]
+		if !ok {
+			since = now
+		}
+		dirty[e.log] = since
+		if now.Sub(since) >= syncAge {
+			due = append(due, e)
+		}
+	}
+	y.since = dirty
+	slices.SortStableFunc(due, func(a, b *entry) int {
+		return cmp.Compare(dirty[a.log].UnixNano(), dirty[b.log].UnixNano())
+	})
+	return due
+}

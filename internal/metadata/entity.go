@@ -18,6 +18,8 @@ const (
 	ClientEntities = "clients"
 	UserEntities   = "users"
 	IPEntities     = "ips"
+	// GroupEntities came with Kafka 4.0, which has no znodes; the name is ours.
+	GroupEntities = "groups"
 )
 
 // DefaultEntity stands for all entities of a type that have no configuration of their own.

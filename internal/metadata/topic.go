@@ -46,6 +46,9 @@ type Partition struct {
 	Adding, Removing []P.BrokerID
 	// Offline lists the replicas on dead brokers or failed directories, as the controller saw them.
 	Offline []P.BrokerID
+	// Doubtful lists the members of the ISR that may have lost records by a restart while the partition had
+	// no leader. Only the controller knows them; they are nil where there is a leader.
+	Doubtful []P.BrokerID
 	// Recovering is true after an unclean election until the leader has cleaned up (KIP-704).
 	Recovering bool
 }
@@ -74,7 +77,8 @@ func (p *Partition) Equal(o *Partition) bool {
 	return p != nil && o != nil && p.Leader == o.Leader && p.LeaderEpoch == o.LeaderEpoch && p.Epoch == o.Epoch &&
 		p.ControllerEpoch == o.ControllerEpoch && p.Modified == o.Modified && p.Recovering == o.Recovering &&
 		slices.Equal(p.Replicas, o.Replicas) && slices.Equal(p.ISR, o.ISR) && slices.Equal(p.Adding, o.Adding) &&
-		slices.Equal(p.Removing, o.Removing) && slices.Equal(p.Offline, o.Offline)
+		slices.Equal(p.Removing, o.Removing) && slices.Equal(p.Offline, o.Offline) &&
+		slices.Equal(p.Doubtful, o.Doubtful)
 }
 
 // Partition finds one partition by its number; nil where the topic has fewer or nobody told of it.

@@ -12,6 +12,9 @@ import (
 // epoch. The recovery state is left out unless it is 1, and leader is -1 where no replica may lead:
 //
 //	{"controller_epoch":1,"leader":3,"version":1,"leader_recovery_state":1,"leader_epoch":3,"isr":[3]}
+//
+// Barnabas adds "barnabas_doubtful":[1,2] to a state without a leader where members of the in-sync set have
+// restarted in a way that may have cost them records. A state that somebody else writes does not have it.
 type State struct {
 	// ControllerEpoch is that of the controller that wrote the state.
 	ControllerEpoch P.ControllerEpoch
@@ -23,6 +26,8 @@ type State struct {
 	ISR []P.BrokerID
 	// Recovering is true after an unclean election, until the leader has cleaned up.
 	Recovering bool
+	// Doubtful lists members of the ISR that may have lost records by a restart.
+	Doubtful []P.BrokerID
 }
 
 // PartitionsPath is the parent of a topic's partitions; it has no data.
@@ -38,7 +43,10 @@ func StatePath(tp P.TopicPartition) string { return PartitionPath(tp) + "/state"
 
 // StateOf is the part of a partition that its state znode holds.
 func StateOf(p *metadata.Partition) State {
-	return State{ControllerEpoch: p.ControllerEpoch, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR, Recovering: p.Recovering}
+	return State{
+		ControllerEpoch: p.ControllerEpoch, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch,
+		ISR: p.ISR, Recovering: p.Recovering, Doubtful: p.Doubtful,
+	}
 }
 
 // EncodeState writes the znode.
@@ -51,13 +59,17 @@ func EncodeState(s State) []byte {
 		dst = append(dst, `,"leader_recovery_state":1`...)
 	}
 	dst = strconv.AppendInt(append(dst, `,"leader_epoch":`...), int64(s.LeaderEpoch), 10)
-	return append(appendIDs(append(dst, `,"isr":`...), s.ISR), '}')
+	dst = appendIDs(append(dst, `,"isr":`...), s.ISR)
+	if len(s.Doubtful) > 0 {
+		dst = appendIDs(append(dst, `,"barnabas_doubtful":`...), s.Doubtful)
+	}
+	return append(dst, '}')
 }
 
 // Equal reports whether two states say the same.
 func (s State) Equal(o State) bool {
 	return s.ControllerEpoch == o.ControllerEpoch && s.Leader == o.Leader && s.LeaderEpoch == o.LeaderEpoch &&
-		s.Recovering == o.Recovering && slices.Equal(s.ISR, o.ISR)
+		s.Recovering == o.Recovering && slices.Equal(s.ISR, o.ISR) && slices.Equal(s.Doubtful, o.Doubtful)
 }
 
 // DecodeState reads the znode of one partition.
@@ -76,9 +88,10 @@ func decodeState(tp P.TopicPartition, data []byte) (State, error) {
 		LeaderEpoch     P.LeaderEpoch     `json:"leader_epoch"`
 		ISR             []P.BrokerID      `json:"isr"`
 		Recovery        int8              `json:"leader_recovery_state"`
+		Doubtful        []P.BrokerID      `json:"barnabas_doubtful"`
 	}{Leader: P.NoBroker}
 	if err := decode(StatePath(tp), data, &v); err != nil {
 		return State{}, err
 	}
-	return State{v.ControllerEpoch, v.Leader, v.LeaderEpoch, v.ISR, v.Recovery == 1}, nil
+	return State{v.ControllerEpoch, v.Leader, v.LeaderEpoch, v.ISR, v.Recovery == 1, v.Doubtful}, nil
 }

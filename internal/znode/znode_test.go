@@ -206,6 +206,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+func TestDoubtfulMembers(t *testing.T) {
+	s := State{Leader: -1, LeaderEpoch: 7, ISR: []P.BrokerID{1, 2}, Doubtful: []P.BrokerID{1}}
+	back, err := DecodeState(P.TopicPartition{}, EncodeState(s))
+	if err != nil || !back.Equal(s) {
+		t.Error(err, back)
+	}
+}
+
 func TestScanTakesWhatIsWritten(t *testing.T) {
 	for _, s := range []State{
 		{ControllerEpoch: 1, Leader: 1, LeaderEpoch: 7, ISR: []P.BrokerID{1, 2, 3}},

@@ -1,0 +1,72 @@
+package controller
+
+import (
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// readBrokers looks who has joined, left, or come back, and decides about their partitions.
+func (t *term) readBrokers() error {
+	if !t.look.brokers {
+		return nil
+	}
+	registered, err := t.listBrokers()
+	if err != nil {
+		return err
+	}
+	t.look.brokers = false
+	d := t.meet(registered)
+	if len(d.Brokers) == 0 {
+		return nil
+	}
+	logger := t.controller.options.Logger
+	for _, id := range d.Brokers {
+		old, now := d.From.Broker(id), d.To.Broker(id)
+		switch {
+		case now == nil:
+			logger.Info("controller: a broker has left", "broker", id, "broker-epoch", old.Epoch)
+		default:
+			logger.Info("controller: a broker has joined", "broker", id, "broker-epoch", now.Epoch, "stopped", t.cluster.stops[id])
+		}
+		if now == nil || old != nil && old.Epoch != now.Epoch {
+			t.leave(id) // the queue is that of a life that is over
+		}
+	}
+	t.refresh = true
+	if t.cluster.settling && !t.missing() {
+		t.settled()
+	}
+	err = t.decide(t.partitions(func(p *metadata.Partition) bool {
+		return slices.ContainsFunc(d.Brokers, func(id P.BrokerID) bool {
+			return slices.Contains(p.Replicas, id) || slices.Contains(p.ISR, id)
+		})
+	}))
+	t.commit() // in case nothing was decided
+	for _, id := range d.Brokers {
+		if b := t.cluster.image.Broker(id); b != nil && t.queues[id] == nil {
+			t.reach(b)
+		}
+	}
+	return err
+}
+
+// meet takes the registered brokers over into the image.
+func (t *term) meet(registered []znode.Registration) metadata.Delta {
+	var changes []metadata.Change
+	there := map[P.BrokerID]bool{}
+	for _, r := range registered {
+		there[r.ID] = true
+		t.cluster.stops[r.ID] = r.Stopped
+		changes = append(changes, metadata.PutBroker{Broker: &r.Broker})
+	}
+	for _, b := range t.cluster.image.Brokers() {
+		if !there[b.ID] {
+			delete(t.cluster.stops, b.ID)
+			changes = append(changes, metadata.DropBroker{ID: b.ID})
+		}
+	}
+	return t.change(changes...)
+}

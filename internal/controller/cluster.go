@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"maps"
+
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// cluster is what the decisions look at.
+type cluster struct {
+	// image holds the living brokers with their epochs, and all partitions with their states.
+	image *metadata.Image
+	// stops says of each living broker how its life before this one ended.
+	stops map[P.BrokerID]znode.Stop
+	// loads counts what each broker leads and holds.
+	loads loads
+	// epoch is that of the controller which decides.
+	epoch P.ControllerEpoch
+	// settling is true for a while after a controller has started cold: brokers that it does not see may
+	// be about to register, so they stay in the sets they are in.
+	settling bool
+	// unclean holds the topics that allow a leader which may lack acknowledged records.
+	unclean map[string]bool
+}
+
+// loads counts, for every broker, the partitions that it leads and those that it has a replica of.
+type loads struct {
+	leaders, replicas map[P.BrokerID]int
+}
+
+func newLoads() loads {
+	return loads{leaders: map[P.BrokerID]int{}, replicas: map[P.BrokerID]int{}}
+}
+
+func (l loads) clone() loads {
+	return loads{leaders: maps.Clone(l.leaders), replicas: maps.Clone(l.replicas)}
+}
+
+// apply counts the difference between two images.
+func (l loads) apply(changes []metadata.PartitionChange) {
+	for _, c := range changes {
+		l.add(c.Old, -1)
+		l.add(c.New, 1)
+	}
+}
+
+func (l loads) add(p *metadata.Partition, n int) {
+	if p == nil {
+		return
+	}
+	if p.Leader != P.NoBroker {
+		l.leaders[p.Leader] += n
+	}
+	for _, id := range p.Replicas {
+		l.replicas[id] += n
+	}
+}

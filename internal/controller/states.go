@@ -1,0 +1,185 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// decide decides about partitions, writes what has to change, and tells the brokers.
+func (t *term) decide(partitions []P.TopicPartition) error {
+	all, stuck := decideAll(t.cluster, partitions)
+	if len(stuck) > 0 {
+		unclean, err := t.allowUnclean(stuck)
+		if err != nil {
+			return err
+		}
+		if len(unclean) > 0 {
+			c := t.cluster
+			c.unclean = unclean
+			all, _ = decideAll(c, partitions)
+		}
+	}
+	_, err := t.write(all)
+	return err
+}
+
+// allowUnclean reads which of the topics allow an unclean election.
+func (t *term) allowUnclean(topics []string) (map[string]bool, error) {
+	paths := make([]string, len(topics))
+	for i, topic := range topics {
+		paths[i] = znode.EntityPath(metadata.TopicEntity(topic))
+	}
+	found, err := t.session.GetMany(t.ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	allowed := map[string]bool{}
+	for i, r := range found {
+		if r.Err != nil && !errors.Is(r.Err, coordination.ErrNoNode) {
+			return nil, r.Err
+		}
+		values, err := znode.DecodeConfig(metadata.TopicEntity(topics[i]), r.Data)
+		if err != nil {
+			t.controller.options.Logger.Error("controller: a topic's configuration is damaged: no unclean election", "topic", topics[i], "error", err)
+			continue
+		}
+		settings, _ := t.controller.options.Config().Topic(values) // faulty entries count as not set
+		if settings.UncleanLeaderElection {
+			allowed[topics[i]] = true
+		}
+	}
+	return allowed, nil
+}
+
+// stateOps are the operations that write one decided state; the last one is that of the state itself.
+func stateOps(d decided) []coordination.Op {
+	data := znode.EncodeState(znode.StateOf(d.to))
+	if d.from == nil || d.from.Epoch == P.AnyEpoch {
+		return []coordination.Op{
+			coordination.Create(znode.PartitionPath(d.TopicPartition), nil, coordination.CreateOptions{}),
+			coordination.Create(znode.StatePath(d.TopicPartition), data, coordination.CreateOptions{}),
+		}
+	}
+	return []coordination.Op{coordination.Set(znode.StatePath(d.TopicPartition), data, int32(d.from.Epoch))}
+}
+
+// write writes decided states, many in one transaction, puts those that were written into the image and
+// tells the brokers. Leaderless partitions come first. It returns which were written; those whose state
+// turned out to be another than was thought are looked at again in the next turn.
+func (t *term) write(all []decided) (written map[P.TopicPartition]bool, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(all, func(a, b decided) int { return urgency(a) - urgency(b) })
+	var ops []coordination.Op
+	parents := map[string]bool{}
+	last := make([]int, len(all)) // where each one's state stands in ops
+	for i, d := range all {
+		own := stateOps(d)
+		if len(own) > 1 && !parents[d.Topic] {
+			parents[d.Topic] = true
+			ops = append(ops, coordination.Create(znode.PartitionsPath(d.Topic), nil, coordination.CreateOptions{}))
+		}
+		ops = append(ops, own...)
+		last[i] = len(ops) - 1
+	}
+	results, err := coordination.BatchFenced(t.ctx, t.session, t.guard, ops)
+	var changes []metadata.Change
+	var done []decided
+	written = map[P.TopicPartition]bool{}
+	for i, d := range all {
+		r := results[last[i]]
+		if r.Err != nil {
+			t.look.state[d.TopicPartition] = true
+			continue
+		}
+		d.to.Epoch, d.to.Modified = P.PartitionEpoch(r.Result.Stat.Version), r.Result.Stat.Mzxid
+		changes = append(changes, metadata.PutPartition{TopicPartition: d.TopicPartition, TopicID: d.topicID, State: d.to})
+		written[d.TopicPartition] = true
+		done = append(done, d)
+	}
+	t.commit(changes...)
+	t.log(done)
+	return written, err
+}
+
+// urgency orders writes: what nobody leads first.
+func urgency(d decided) int {
+	if d.from != nil && d.from.Leader == d.to.Leader {
+		return 1
+	}
+	return 0
+}
+
+// loggedOneByOne bounds how many changes of one batch get a line of their own in the log.
+const loggedOneByOne = 50
+
+// log says which states have changed, and why.
+func (t *term) log(done []decided) {
+	logger := t.controller.options.Logger
+	level := slog.LevelInfo
+	if len(done) > loggedOneByOne {
+		logger.Info("controller: changed the states of many partitions", "partitions", len(done), "first", done[0].String(), "why", done[0].why)
+		level = slog.LevelDebug
+	}
+	if !logger.Enabled(context.Background(), level) {
+		return
+	}
+	for _, d := range done {
+		logger.Log(context.Background(), level, "controller: "+d.why, "partition", d.String(), "leader", d.to.Leader,
+			"leader-epoch", d.to.LeaderEpoch, "isr", d.to.ISR, "partition-epoch", d.to.Epoch, "was", d.from.Leader)
+	}
+}
+
+// readStates reads the states that are in doubt, and decides about their partitions.
+func (t *term) readStates() error {
+	if len(t.look.state) == 0 {
+		return nil
+	}
+	partitions := sorted(t.look.state)
+	found, err := t.getStates(partitions)
+	if err != nil {
+		return err
+	}
+	var changes []metadata.Change
+	for i, tp := range partitions {
+		topic := t.cluster.image.Topic(tp.Topic)
+		if topic == nil || topic.Partition(tp.Partition) == nil {
+			continue
+		}
+		old := topic.Partition(tp.Partition)
+		now := &metadata.Partition{
+			Leader: P.NoBroker, LeaderEpoch: P.NoLeaderEpoch, Epoch: P.AnyEpoch,
+			Replicas: old.Replicas, Adding: old.Adding, Removing: old.Removing, Offline: old.Offline,
+		}
+		if err := t.fillState(now, tp, found[i]); err != nil {
+			return err
+		}
+		changes = append(changes, metadata.PutPartition{TopicPartition: tp, TopicID: topic.ID, State: now})
+	}
+	clear(t.look.state)
+	t.commitDecided(partitions, changes)
+	return t.decide(partitions)
+}
+
+// commitDecided takes over states that somebody else wrote, or that an unknown outcome had left open. The
+// brokers are not told those that will be replaced at once.
+func (t *term) commitDecided(partitions []P.TopicPartition, changes []metadata.Change) {
+	next := t.cluster
+	next.image, _ = next.image.With(changes...)
+	all, _ := decideAll(next, partitions)
+	for _, d := range all {
+		t.look.state[d.TopicPartition] = true
+	}
+	t.commit(changes...)
+	for _, d := range all {
+		delete(t.look.state, d.TopicPartition)
+	}
+}

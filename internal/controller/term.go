@@ -1,0 +1,271 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/peer"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// settleTime is how long a controller that has started cold waits for brokers that it knows of and does
+// not see, before it takes them out of in-sync sets.
+const settleTime = 10 * time.Second
+
+// retryAfter is how long a term waits before it tries again what the store did not answer.
+const retryAfter = 100 * time.Millisecond
+
+// maxRequests bounds the requests that wait for a term; one more waits to get in.
+const maxRequests = 128
+
+// term is one time of leading the cluster. One goroutine, in run, owns everything in it but what is said
+// to be shared; others hand it functions to call.
+type term struct {
+	controller *Controller
+	session    coordination.Session
+	guard      coordination.Guard
+	// ctx ends with the term.
+	ctx context.Context
+
+	// cluster is what decisions are made from.
+	cluster cluster
+	// spoken holds, by their name in metrics, the topics whose names hold a '.' or '_'.
+	spoken    map[string]string
+	deletions map[string]*deletion
+	queues    map[P.BrokerID]*live
+
+	// What has to be read again. The flags mean everything of their kind.
+	look struct {
+		brokers, topics, deletions bool
+		topic                      map[string]bool
+		state                      map[P.TopicPartition]bool
+	}
+	// refresh is true where the brokers have not been told yet who lives.
+	refresh bool
+	retry   <-chan time.Time // set while something could not be read or written
+	settle  <-chan time.Time // set while settling
+	again   <-chan time.Time // set while a replica refused to be deleted
+
+	// Shared with the goroutines of requests and queues.
+	requests  chan func() error
+	answers   chan answer
+	done      chan struct{} // closed when the term has ended
+	published atomic.Pointer[metadata.Image]
+	queueing  sync.WaitGroup
+}
+
+// live is the queue to one life of a broker.
+type live struct {
+	*queue
+	end context.CancelFunc
+}
+
+func newTerm(c *Controller, session coordination.Session, won coordination.Leadership) *term {
+	t := &term{
+		controller: c, session: session, guard: won.Guard,
+		cluster: cluster{
+			image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(),
+			epoch: P.ControllerEpoch(won.Epoch),
+		},
+		spoken: map[string]string{}, deletions: map[string]*deletion{}, queues: map[P.BrokerID]*live{},
+		requests: make(chan func() error, maxRequests), answers: make(chan answer), done: make(chan struct{}),
+	}
+	t.look.topic, t.look.state = map[string]bool{}, map[P.TopicPartition]bool{}
+	return t
+}
+
+// watches are what a term hears of the store.
+type watches struct{ brokers, topics, deletions, controller coordination.Watch }
+
+// run leads until ctx ends, the session is lost or somebody else leads, and returns why.
+func (t *term) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	t.ctx = ctx
+	defer t.queueing.Wait()
+	defer cancel()
+	defer close(t.done)
+	w, err := t.watch()
+	defer w.close()
+	if err != nil {
+		return err
+	}
+	if err := t.load(); err != nil {
+		return err
+	}
+	t.controller.term.Store(t)
+	defer t.controller.term.CompareAndSwap(t, nil)
+	for {
+		if err := t.work(); err != nil {
+			return err
+		}
+		if err := t.wait(w); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *term) watch() (w watches, err error) {
+	for _, one := range []struct {
+		at   *coordination.Watch
+		path string
+		mode coordination.Mode
+	}{
+		{&w.controller, znode.ControllerPath, coordination.Node},
+		{&w.brokers, znode.BrokersPath, coordination.Subtree},
+		{&w.topics, znode.TopicsPath, coordination.Subtree},
+		{&w.deletions, znode.DeleteTopicsPath, coordination.Children},
+	} {
+		if *one.at, err = t.session.Watch(t.ctx, one.path, one.mode); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+func (w watches) close() {
+	for _, one := range []coordination.Watch{w.brokers, w.topics, w.deletions, w.controller} {
+		if one != nil {
+			one.Close()
+		}
+	}
+}
+
+// errDeposed ends a term whose node in the store is gone or another's.
+var errDeposed = errors.New("another controller has been elected")
+
+// wait takes one event; what it is about is looked at in work.
+func (t *term) wait(w watches) error {
+	select {
+	case <-w.brokers.Events():
+		t.look.brokers = true
+	case event := <-w.topics.Events():
+		t.topicEvent(event)
+		for range len(w.topics.Events()) {
+			t.topicEvent(<-w.topics.Events())
+		}
+	case <-w.deletions.Events():
+		t.look.deletions = true
+	case <-w.controller.Events():
+		return t.stillLeading()
+	case request := <-t.requests:
+		return t.survive(request())
+	case a := <-t.answers:
+		return t.answered(a)
+	case <-t.retry:
+		t.retry = nil
+	case <-t.settle:
+		t.settled()
+	case <-t.again:
+		t.again = nil
+		t.repeatDeletions()
+	case <-t.session.Done():
+		return t.session.Err()
+	case <-t.ctx.Done():
+		return t.ctx.Err()
+	}
+	return nil
+}
+
+// stillLeading looks whether the controller's node is still this session's.
+func (t *term) stillLeading() error {
+	stat, ok, err := t.session.Exists(t.ctx, znode.ControllerPath)
+	switch {
+	case err != nil:
+		return err
+	case !ok || stat.EphemeralOwner != t.session.ID():
+		return errDeposed
+	}
+	return nil
+}
+
+// work reads again what events pointed at, decides, writes and pushes. What the store did not answer stays
+// to be looked at, and is tried again a little later.
+func (t *term) work() error {
+	for range workRounds {
+		for _, step := range []func() error{t.readBrokers, t.readTopics, t.readDeletions, t.readStates} {
+			if err := t.survive(step()); err != nil {
+				return err
+			}
+		}
+		if !t.looking() || t.retry != nil {
+			return nil
+		}
+	}
+	t.retry = time.After(retryAfter) // somebody else writes the same znodes
+	return nil
+}
+
+// workRounds bounds how often work looks at what its own steps have raised, before events get their turn.
+const workRounds = 3
+
+// looking reports whether there is anything to be read again.
+func (t *term) looking() bool {
+	return t.look.brokers || t.look.topics || t.look.deletions || len(t.look.topic) > 0 || len(t.look.state) > 0
+}
+
+// survive sorts an error of the store: one that ends the term is returned, any other makes work try again.
+func (t *term) survive(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, coordination.ErrFenced), errors.Is(err, coordination.ErrSessionLost), t.ctx.Err() != nil:
+		return err
+	}
+	t.controller.options.Logger.Warn("controller: the store did not answer, trying again", "error", err)
+	if t.retry == nil {
+		t.retry = time.After(retryAfter)
+	}
+	return nil
+}
+
+// change replaces the image and counts what changed.
+func (t *term) change(changes ...metadata.Change) metadata.Delta {
+	image, d := t.cluster.image.With(changes...)
+	t.cluster.image = image
+	t.cluster.loads.apply(d.Partitions)
+	for _, topic := range d.Deleted {
+		if t.spoken[metricName(topic.Name)] == topic.Name {
+			delete(t.spoken, metricName(topic.Name))
+		}
+	}
+	for _, topic := range d.Created {
+		t.spoken[metricName(topic.Name)] = topic.Name
+	}
+	t.published.Store(image)
+	return d
+}
+
+// reach starts telling a living broker, beginning with all that it has to know.
+func (t *term) reach(b *metadata.Broker) {
+	t.leave(b.ID)
+	ctx, end := context.WithCancel(t.ctx)
+	options := &t.controller.options
+	settings := options.Config()
+	q := &queue{
+		broker: b.ID,
+		sender: sender{controller: options.BrokerID, epoch: t.cluster.epoch, broker: b.Epoch, listener: settings.InterBrokerListener()},
+		channel: peer.New(func(ctx context.Context) (net.Conn, error) {
+			return options.Dial(ctx, b)
+		}, text(int64(options.BrokerID))),
+		timeout: settings.Duration("controller.socket.timeout.ms"),
+		answers: t.answers, logger: options.Logger, wake: make(chan struct{}, 1),
+	}
+	t.queues[b.ID] = &live{queue: q, end: end}
+	t.tellAll(q)
+	t.queueing.Go(func() { q.run(ctx) })
+}
+
+// leave stops telling a broker.
+func (t *term) leave(id P.BrokerID) {
+	if l := t.queues[id]; l != nil {
+		l.end()
+		delete(t.queues, id)
+	}
+}

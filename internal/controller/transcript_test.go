@@ -1,0 +1,374 @@
+package controller
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the transcripts should say; then look at the difference")
+
+// world is what the commands of one transcript act on.
+type world struct {
+	cluster cluster
+	zxid    int64
+	random  *rand.Rand
+	backlog backlog
+}
+
+// Every file in testdata/*.txt is a transcript: a command, a line of dashes, and what it printed. Commands:
+//
+//	broker 1 rack=a stop=clean   registers a broker, with the next zxid as its epoch
+//	gone 1                       ends its registration
+//	topic t 1,2,3 2,3            makes a topic of two partitions, decides their states and writes them
+//	state t-0 leader=1 isr=1,2   overwrites a state, as of the next zxid
+//	decide [unclean=t]           decides about everything, and writes it
+//	settling on                  the controller has just started cold
+//	elect preferred t-0          elects by request
+//	place 4 2                    places partitions with replicas, and counts
+//	plan t partitions=1 factor=1 assign=0:1,2 k=v    what a new topic comes to
+//	grow t 3 assign=1,2/2,1      what more partitions come to
+//	tell 1 t-0, show …, stop …   fills and takes the backlog of a broker
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { transcript(t, file) })
+	}
+}
+
+func transcript(t *testing.T, file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{random: rand.New(rand.NewPCG(1, 2))}
+	w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1}
+	var out strings.Builder
+	for block := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n\n") {
+		input, _, found := strings.Cut(block, "\n----")
+		if !found { // a comment
+			fmt.Fprintf(&out, "%s\n\n", block)
+			continue
+		}
+		var said []string
+		for line := range strings.SplitSeq(input, "\n") {
+			if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
+				said = append(said, w.run(words)...)
+			}
+		}
+		fmt.Fprintf(&out, "%s\n----\n", input)
+		for _, line := range said {
+			fmt.Fprintf(&out, "%s\n", line)
+		}
+		out.WriteString("\n")
+	}
+	got := strings.TrimSpace(out.String()) + "\n"
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != string(data) {
+		t.Errorf("the transcript says something else now; run with -rewrite and look at the difference:\n%s", got)
+	}
+}
+
+// run carries out one command.
+func (w *world) run(words []string) []string {
+	args, named := words[1:], map[string]string{}
+	var plain []string
+	for _, a := range args {
+		if k, v, ok := strings.Cut(a, "="); ok {
+			named[k] = v
+		} else {
+			plain = append(plain, a)
+		}
+	}
+	switch words[0] {
+	case "broker":
+		w.zxid++
+		b := &metadata.Broker{ID: ids(plain[0])[0], Epoch: P.BrokerEpoch(w.zxid)}
+		if rack, ok := named["rack"]; ok {
+			b.Rack = &rack
+		}
+		w.cluster.stops[b.ID] = znode.Stop(named["stop"])
+		w.change(metadata.PutBroker{Broker: b})
+	case "gone":
+		w.change(metadata.DropBroker{ID: ids(plain[0])[0]})
+	case "topic":
+		var replicas [][]P.BrokerID
+		for _, text := range plain[1:] {
+			replicas = append(replicas, ids(text))
+		}
+		w.change(assigned(plain[0], znode.Topic{ID: P.TopicID{plain[0][0]}, Replicas: replicas}))
+		return w.decide(nil)
+	case "state":
+		return w.overwrite(plain[0], named)
+	case "decide":
+		return w.decide(named)
+	case "settling":
+		w.cluster.settling = plain[0] == "on"
+	case "elect":
+		return w.elect(plain)
+	case "place":
+		return w.place(number(plain[0]), number(plain[1]))
+	case "plan":
+		return w.plan(plain[0], named)
+	case "grow":
+		return w.grow(plain, named)
+	default:
+		return w.push(words[0], plain, named)
+	}
+	return nil
+}
+
+func (w *world) change(changes ...metadata.Change) {
+	image, d := w.cluster.image.With(changes...)
+	w.cluster.image = image
+	w.cluster.loads.apply(d.Partitions)
+}
+
+func (w *world) overwrite(name string, named map[string]string) []string {
+	tp, _ := P.PartitionOfDir(name)
+	topic := w.cluster.image.Topic(tp.Topic)
+	next := *topic.Partition(tp.Partition)
+	w.zxid++
+	next.Modified = w.zxid
+	for k, v := range named {
+		switch k {
+		case "leader":
+			next.Leader = ids(v)[0]
+		case "isr":
+			next.ISR = ids(v)
+		}
+	}
+	w.change(metadata.PutPartition{TopicPartition: tp, TopicID: topic.ID, State: &next})
+	return nil
+}
+
+// decide decides about all partitions, and writes.
+func (w *world) decide(named map[string]string) []string {
+	var all []P.TopicPartition
+	for _, name := range w.cluster.image.Topics() {
+		for i := range w.cluster.image.Topic(name).Partitions {
+			all = append(all, P.TopicPartition{Topic: name, Partition: int32(i)})
+		}
+	}
+	w.cluster.unclean = map[string]bool{named["unclean"]: true}
+	changes, stuck := decideAll(w.cluster, all)
+	lines := w.write(changes)
+	for _, topic := range stuck {
+		lines = append(lines, "only an unclean election could help "+topic)
+	}
+	return lines
+}
+
+func (w *world) write(changes []decided) []string {
+	var lines []string
+	for _, d := range changes {
+		w.zxid++
+		d.to.Modified, d.to.Epoch = w.zxid, d.from.Epoch+1
+		w.change(metadata.PutPartition{TopicPartition: d.TopicPartition, TopicID: d.topicID, State: d.to})
+		line := fmt.Sprintf("%s leader %d→%d epoch %d→%d isr %v→%v: %s", d.TopicPartition, d.from.Leader, d.to.Leader,
+			d.from.LeaderEpoch, d.to.LeaderEpoch, d.from.ISR, d.to.ISR, d.why)
+		if d.to.Recovering {
+			line += " (recovering)"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (w *world) elect(plain []string) []string {
+	kind := PreferredElection
+	if plain[0] == "unclean" {
+		kind = UncleanElection
+	}
+	tp, _ := P.PartitionOfDir(plain[1])
+	d, err := electOne(&w.cluster, kind, tp)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return w.write([]decided{d})
+}
+
+// place places partitions, and shows how even that is.
+func (w *world) place(partitions, factor int) []string {
+	replicas, err := place(w.cluster.image, w.cluster.loads, nil, partitions, factor, w.random)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var lines []string
+	l := newLoads()
+	for i, r := range replicas {
+		l.add(&metadata.Partition{Leader: r[0], Replicas: r}, 1)
+		if partitions <= 12 {
+			lines = append(lines, fmt.Sprintf("%d: %v", i, r))
+		}
+	}
+	for _, b := range w.cluster.image.Brokers() {
+		lines = append(lines, fmt.Sprintf("broker %d leads %d holds %d", b.ID, l.leaders[b.ID], l.replicas[b.ID]))
+	}
+	return append(lines, spread(w.cluster.image, replicas)...)
+}
+
+// spread says on how many racks the replicas of a partition lie at least.
+func spread(image *metadata.Image, replicas [][]P.BrokerID) []string {
+	least := -1
+	for _, r := range replicas {
+		racks := map[string]bool{}
+		for _, id := range r {
+			if rack := image.Broker(id).Rack; rack != nil {
+				racks[*rack] = true
+			}
+		}
+		if least < 0 || len(racks) < least {
+			least = len(racks)
+		}
+	}
+	if least <= 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("every partition lies in %d rack(s) or more", least)}
+}
+
+func (w *world) plan(name string, named map[string]string) []string {
+	topic := NewTopic{Name: name, Partitions: -1, ReplicationFactor: -1, Configs: map[string]*string{}}
+	for k, v := range named {
+		switch k {
+		case "partitions":
+			topic.Partitions = int32(number(v))
+		case "factor":
+			topic.ReplicationFactor = int16(number(v))
+		case "assign":
+			for part := range strings.SplitSeq(v, "/") {
+				p, r, _ := strings.Cut(part, ":")
+				topic.Assignment = append(topic.Assignment, Assignment{Partition: int32(number(p)), Replicas: ids(r)})
+			}
+		case "null":
+			topic.Configs[v] = nil
+		default:
+			topic.Configs[k] = &v
+		}
+	}
+	spoken := map[string]string{}
+	for _, n := range w.cluster.image.Topics() {
+		spoken[metricName(n)] = n
+	}
+	planner := planner{
+		image: w.cluster.image, loads: w.cluster.loads.clone(), config: config.Default(), random: w.random,
+		deleting: map[string]bool{"dying": true}, spoken: spoken,
+		policy: func(t NewTopic) error {
+			if t.Partitions == 13 {
+				return fmt.Errorf("thirteen is not a number of partitions")
+			}
+			return nil
+		},
+	}
+	plan, err := planner.planTopic(topic)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	line := fmt.Sprintf("%d partition(s) on %v", len(plan.replicas), plan.replicas[:min(4, len(plan.replicas))])
+	if len(plan.configs) > 0 {
+		line += fmt.Sprint(" with ", plan.configs)
+	}
+	return []string{line}
+}
+
+func (w *world) grow(plain []string, named map[string]string) []string {
+	g := Growth{Topic: plain[0], Count: int32(number(plain[1]))}
+	if text, ok := named["assign"]; ok {
+		g.Assignment = [][]P.BrokerID{}
+		for part := range strings.SplitSeq(text, "/") {
+			g.Assignment = append(g.Assignment, ids(part))
+		}
+	}
+	replicas, err := planGrowth(w.cluster.image, w.cluster.loads, g, w.random)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return []string{fmt.Sprint("new partitions on ", replicas)}
+}
+
+// push fills the backlog of a broker, or takes a round of it.
+func (w *world) push(command string, plain []string, named map[string]string) []string {
+	image := w.cluster.image
+	if command == "take" {
+		return describeRound(w.backlog.take())
+	}
+	tp, _ := P.PartitionOfDir(plain[0])
+	what := told{topicID: P.TopicID{byte(number("0" + named["id"]))}, fresh: named["fresh"] != ""}
+	what.state = &metadata.Partition{LeaderEpoch: P.LeaderEpoch(number("0" + named["epoch"]))}
+	switch command {
+	case "tell":
+		w.backlog.replica(image, tp, what)
+	case "show":
+		w.backlog.metadata(image, tp, what)
+	case "hide":
+		w.backlog.metadata(image, tp, told{topicID: what.topicID, old: what.state})
+	case "stop":
+		w.backlog.stop(image, tp, epochDuringDelete, named["erase"] != "")
+	default:
+		return []string{"unknown command " + command}
+	}
+	return nil
+}
+
+func describeRound(r *round) []string {
+	if r == nil {
+		return []string{"nothing"}
+	}
+	var lines []string
+	for _, tp := range sorted(r.lead) {
+		lines = append(lines, fmt.Sprintf("LeaderAndIsr %s id %d epoch %d new %v", tp, r.lead[tp].topicID[0], r.lead[tp].state.LeaderEpoch, r.lead[tp].fresh))
+	}
+	for _, tp := range sorted(r.show) {
+		if t := r.show[tp]; t.state == nil {
+			lines = append(lines, fmt.Sprintf("UpdateMetadata %s id %d deleted", tp, t.topicID[0]))
+		} else {
+			lines = append(lines, fmt.Sprintf("UpdateMetadata %s id %d epoch %d", tp, t.topicID[0], t.state.LeaderEpoch))
+		}
+	}
+	for _, tp := range sorted(r.stop) {
+		lines = append(lines, fmt.Sprint("StopReplica ", tp))
+	}
+	for _, tp := range sorted(r.erase) {
+		lines = append(lines, fmt.Sprint("StopReplica and delete ", tp))
+	}
+	return lines
+}
+
+func ids(text string) []P.BrokerID {
+	var out []P.BrokerID
+	if text == "" {
+		return out
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		out = append(out, P.BrokerID(number(word)))
+	}
+	return slices.Clip(out)
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}

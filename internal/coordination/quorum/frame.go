@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
@@ -87,6 +89,23 @@ func headerCRC(b []byte) uint32 {
 
 // errBadHeader means a header that was not written whole, or was damaged.
 var errBadHeader = errors.New("the header is damaged")
+
+// readHeader reads the header of a file.
+func readHeader(f vfs.File, kind byte) (fileHeader, error) {
+	var b [headerSize]byte
+	n, err := f.ReadAt(b[:], 0)
+	if err != nil && err != io.EOF {
+		return fileHeader{}, fmt.Errorf("reading %s: %w", f.Name(), err)
+	}
+	h, err := parseHeader(b[:n], kind)
+	if errors.Is(err, errBadHeader) {
+		return h, &DamageError{File: f.Name(), Reason: err.Error()}
+	}
+	if err != nil {
+		return h, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return h, nil
+}
 
 // parseHeader reads a header of a kind.
 func parseHeader(b []byte, kind byte) (fileHeader, error) {
@@ -194,25 +213,23 @@ const (
 	lockName       = namePrefix + "lock"
 )
 
-// indexedName is the path of a file that is named by a raft index.
-func indexedName(dir, prefix string, index uint64) string {
-	return filepath.Join(dir, fmt.Sprintf("%s%020d", prefix, index))
+// numberedName is the path of a file that has a number in its name.
+func numberedName(dir, prefix string, number uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%020d", prefix, number))
 }
 
-// listIndexed finds the files named by prefix and index, in the order of indexes.
-func listIndexed(fs vfs.FS, dir, prefix string) ([]uint64, error) {
+// listNumbered finds the numbers of the files with a prefix, in their order.
+func listNumbered(fs vfs.FS, dir, prefix string) ([]uint64, error) {
 	entries, err := fs.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	var indexes []uint64
+	var numbers []uint64
 	for _, entry := range entries {
-		var index uint64
-		name := entry.Name()
-		if n, err := fmt.Sscanf(name, prefix+"%d", &index); n == 1 && err == nil &&
-			name == fmt.Sprintf("%s%020d", prefix, index) {
-			indexes = append(indexes, index)
+		digits, ok := strings.CutPrefix(entry.Name(), prefix)
+		if number, err := strconv.ParseUint(digits, 10, 64); ok && err == nil && len(digits) == 20 {
+			numbers = append(numbers, number)
 		}
 	}
-	return indexes, nil
+	return numbers, nil
 }

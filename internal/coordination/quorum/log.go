@@ -10,19 +10,22 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-// segmentBytes is the size from which on a log segment gets no more frames.
+// segmentBytes is the usual size from which on a log segment gets no more frames.
 const segmentBytes = 4 << 20
 
 // frameBytes is what is gathered into one frame; a larger batch becomes several, each synced by itself.
 const frameBytes = 16 << 20
 
-// logStore is raft's log: entries that follow each other in append-only segments, named by the index of
-// their first entry. What raft takes back at the end (a follower that had other entries than its leader)
-// is said by a frame; what a snapshot made superfluous goes with whole segments.
+// logStore is raft's log: entries that follow each other in append-only segments, which are numbered. What
+// raft takes back at the end (a follower that had other entries than its leader) is said by a frame; what
+// a snapshot made superfluous goes with whole segments.
 type logStore struct {
-	fs   vfs.FS
-	dir  string
-	salt func() uint64
+	fs    vfs.FS
+	dir   string
+	salt  func() uint64
+	limit int64 // segmentBytes, or less in tests
+	// covered is the last entry that the newest snapshot holds.
+	covered func() uint64
 
 	mu       sync.RWMutex
 	segments []*segment // oldest first; the last one is written to
@@ -39,7 +42,8 @@ var (
 
 // segment is one file of the log.
 type segment struct {
-	file vfs.File
+	file   vfs.File
+	number uint64
 	fileHeader
 	end   int64  // where the next frame goes
 	last  uint64 // the highest index that ever stood in it
@@ -202,7 +206,7 @@ func (s *logStore) writeLocked(frame []byte) (seg *segment, position int64, err 
 	if s.failed != nil {
 		return nil, 0, s.failed
 	}
-	if s.activeLocked().end >= segmentBytes {
+	if s.activeLocked().end >= s.limit {
 		if err := s.rollLocked(s.nextLocked()); err != nil {
 			return nil, 0, err
 		}
@@ -236,43 +240,36 @@ func (s *logStore) undoLocked(seg *segment, cause error) {
 	}
 }
 
-// rollLocked starts a segment with an index.
+// rollLocked starts a segment whose first entry has an index.
 func (s *logStore) rollLocked(first uint64) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	seg, err := createSegment(s.fs, s.dir, s.salt(), first)
-	if err == nil {
-		s.segments = append(s.segments, seg)
-		return nil
+	number := uint64(1)
+	if len(s.segments) > 0 {
+		number = s.activeLocked().number + 1
 	}
-	err = fmt.Errorf("starting a log segment: %w", err)
-	name := indexedName(s.dir, logPrefix, first)
-	if _, gone := s.fs.Stat(name); gone != nil {
-		return err
+	seg, err := s.createSegment(number, first)
+	if err != nil {
+		return fmt.Errorf("starting a log segment: %w", err)
 	}
-	undo := s.fs.Remove(name)
-	if undo == nil {
-		undo = s.fs.SyncDir(s.dir)
-	}
-	if undo != nil {
-		s.failed = fmt.Errorf("%w; and removing it: %w", err, undo)
-	}
-	return err
+	s.segments = append(s.segments, seg)
+	return nil
 }
 
-// createSegment makes an empty segment, durable with its name.
-func createSegment(fs vfs.FS, dir string, salt, first uint64) (*segment, error) {
-	h := fileHeader{kind: kindLog, salt: salt, index: first}
-	f, err := createFile(fs, indexedName(dir, logPrefix, first), h)
+// createSegment makes an empty segment, durable with its name. One that could not be finished is begun
+// anew by the next try, or found to be empty when the log is opened.
+func (s *logStore) createSegment(number, first uint64) (*segment, error) {
+	h := fileHeader{kind: kindLog, salt: s.salt(), index: first}
+	f, err := createFile(s.fs, numberedName(s.dir, logPrefix, number), h)
 	if err != nil {
 		return nil, err
 	}
-	if err := fs.SyncDir(dir); err != nil {
+	if err := s.fs.SyncDir(s.dir); err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &segment{file: f, fileHeader: h, end: headerSize, last: first - 1}, nil
+	return &segment{file: f, number: number, fileHeader: h, end: headerSize, last: first - 1}, nil
 }
 
 // DeleteRange implements raft.LogStore: entries go from the start, since a snapshot has them, or from the
@@ -283,24 +280,27 @@ func (s *logStore) DeleteRange(first, last uint64) error {
 	switch {
 	case len(s.entries) == 0 || first > last || last < s.base || first >= s.nextLocked():
 		return nil
-	case first <= s.base && last >= s.nextLocked()-1:
-		return s.restartLocked(last + 1)
-	case first <= s.base:
+	case first <= s.base && last < s.nextLocked()-1:
 		s.entries = append([]place(nil), s.entries[last+1-s.base:]...)
 		s.base = last + 1
 		return s.dropLocked()
+	case first <= s.base && last <= s.covered():
+		return s.restartLocked(last + 1)
 	case last >= s.nextLocked()-1:
-		return s.cutLocked(first)
+		return s.cutLocked(max(first, s.base))
 	}
 	return fmt.Errorf("entries %d to %d are in the middle of those from %d to %d", first, last, s.base, s.nextLocked()-1)
 }
 
-// restartLocked makes the log empty, with next to come.
+// restartLocked makes a log that is empty, or covered by a snapshot, start again with an index.
 func (s *logStore) restartLocked(next uint64) error {
 	if active := s.activeLocked(); active.index != next || active.end > headerSize {
 		if err := s.rollLocked(next); err != nil {
 			return err
 		}
+	}
+	for _, seg := range s.segments {
+		seg.last = 0
 	}
 	s.entries, s.base = nil, next
 	return s.dropLocked()

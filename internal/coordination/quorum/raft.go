@@ -3,7 +3,6 @@ package quorum
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -43,9 +42,6 @@ func (s *Store) configuration() *raft.Config {
 
 // serverID is what a node is called in raft's configuration.
 func serverID(node int32) raft.ServerID { return raft.ServerID("node-" + strconv.Itoa(int(node))) }
-
-// lockPath is the lock's file.
-func lockPath(dir string) string { return filepath.Join(dir, lockName) }
 
 // startRaft starts raft on the files, with this node as its voter if they are new.
 func (s *Store) startRaft() error {

@@ -5,26 +5,22 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-
-	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-// openLog opens the log behind a snapshot that holds all entries up to an index (0: there is none), and
+// openLog opens the log behind a snapshot that holds all entries up to an index (0 if there is none), and
 // makes its first segment if there is none. A torn write at its end is cut; everything else that is not as
 // it was written is a *DamageError.
-func openLog(
-	fs vfs.FS, dir string, snapshot uint64, salt func() uint64, logger *slog.Logger,
-) (*logStore, error) {
-	s := &logStore{fs: fs, dir: dir, salt: salt, base: snapshot + 1}
-	firsts, err := s.needed(snapshot)
+func openLog(o Options, covered func() uint64) (*logStore, error) {
+	snapshot := covered()
+	s := &logStore{
+		fs: o.FS, dir: o.Dir, salt: o.Random, limit: o.segmentBytes, covered: covered, base: snapshot + 1,
+	}
+	numbers, err := s.needed(snapshot)
 	if err != nil {
 		return nil, err
 	}
-	if len(firsts) > 0 {
-		s.base = firsts[0]
-	}
-	for i, first := range firsts {
-		if err := s.openSegment(first, i == len(firsts)-1, logger); err != nil {
+	for i, number := range numbers {
+		if err := s.openSegment(number, i == len(numbers)-1, o.Logger); err != nil {
 			s.close()
 			return nil, err
 		}
@@ -37,56 +33,81 @@ func openLog(
 	return s, nil
 }
 
-// needed lists the segments that hold what the snapshot does not, and removes those before them: a crash
-// came between the snapshot and their removal.
+// needed lists the segments from the last one on that starts within the snapshot or right behind it, and
+// removes those before it: a crash came between the snapshot and their removal.
 func (s *logStore) needed(snapshot uint64) ([]uint64, error) {
-	firsts, err := listIndexed(s.fs, s.dir, logPrefix)
+	numbers, err := listNumbered(s.fs, s.dir, logPrefix)
 	if err != nil {
 		return nil, err
 	}
-	if len(firsts) > 0 && firsts[0] > snapshot+1 {
-		return nil, &DamageError{
-			File:   indexedName(s.dir, logPrefix, firsts[0]),
-			Reason: fmt.Sprintf("the entries from %d to %d before it are missing", snapshot+1, firsts[0]-1),
+	start := len(numbers)
+	for i, number := range numbers {
+		first, err := s.firstIndex(number)
+		if err != nil && i == len(numbers)-1 {
+			break // openSegment tells whether it is damaged or was never begun
 		}
-	}
-	for len(firsts) > 1 && firsts[1] <= snapshot+1 {
-		if err := s.fs.Remove(indexedName(s.dir, logPrefix, firsts[0])); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		firsts = firsts[1:]
+		if first <= snapshot+1 {
+			start, s.base = i, first
+		}
 	}
-	return firsts, nil
+	if start == len(numbers) && len(numbers) > 1 {
+		return nil, &DamageError{
+			File:   numberedName(s.dir, logPrefix, numbers[0]),
+			Reason: fmt.Sprintf("entries from %d on are missing before it", snapshot+1),
+		}
+	}
+	start = min(start, max(len(numbers)-1, 0))
+	for _, number := range numbers[:start] {
+		if err := s.fs.Remove(numberedName(s.dir, logPrefix, number)); err != nil {
+			return nil, err
+		}
+	}
+	return numbers[start:], nil
+}
+
+// firstIndex reads the index of the first entry from a segment's header.
+func (s *logStore) firstIndex(number uint64) (uint64, error) {
+	f, err := s.fs.OpenFile(numberedName(s.dir, logPrefix, number), os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	h, err := readHeader(f, kindLog)
+	return h.index, err
 }
 
 // openSegment reads a segment and enters what it holds.
-func (s *logStore) openSegment(first uint64, last bool, logger *slog.Logger) error {
-	name := indexedName(s.dir, logPrefix, first)
+func (s *logStore) openSegment(number uint64, last bool, logger *slog.Logger) error {
+	name := numberedName(s.dir, logPrefix, number)
 	f, err := s.fs.OpenFile(name, os.O_RDWR, 0o644)
 	if err != nil {
 		return err
 	}
-	seg := &segment{file: f, end: headerSize, last: first - 1}
+	seg := &segment{file: f, number: number, end: headerSize}
+	previous := len(s.segments)
 	s.segments = append(s.segments, seg)
 	if seg.bytes, err = readFile(f); err != nil {
 		return err
 	}
-	seg.fileHeader, err = parseHeader(seg.bytes, kindLog)
+	seg.fileHeader, err = readHeader(f, kindLog)
+	var damage *DamageError
 	switch {
-	case errors.Is(err, errBadHeader) && last && len(seg.bytes) <= headerSize:
+	case errors.As(err, &damage) && last && len(seg.bytes) <= headerSize:
 		return s.discardNewest(seg, logger)
-	case errors.Is(err, errBadHeader):
-		return &DamageError{File: name, Reason: err.Error()}
 	case err != nil:
-		return fmt.Errorf("%s: %w", name, err)
-	case seg.index != first:
-		return &DamageError{File: name, Reason: fmt.Sprintf("it says that it starts with entry %d", seg.index)}
-	case first != s.nextLocked():
+		return err
+	case previous > 0 && s.segments[previous-1].number != number-1:
+		return &DamageError{File: name, Reason: fmt.Sprintf("segment %d before it is missing", number-1)}
+	case seg.index != s.nextLocked():
 		return &DamageError{
 			File:   name,
-			Reason: fmt.Sprintf("it starts with entry %d, but the one before it ends with %d", first, s.nextLocked()-1),
+			Reason: fmt.Sprintf("it starts with entry %d, where %d is next", seg.index, s.nextLocked()),
 		}
 	}
+	seg.last = seg.index - 1
 	return s.replay(seg, last, logger)
 }
 

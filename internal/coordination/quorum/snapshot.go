@@ -42,7 +42,7 @@ func openSnapshots(fs vfs.FS, dir string, salt func() uint64) (*snapshotStore, e
 	if err := fs.Remove(filepath.Join(dir, snapshotTemp)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	indexes, err := listIndexed(fs, dir, snapshotPrefix)
+	indexes, err := listNumbered(fs, dir, snapshotPrefix)
 	if err != nil || len(indexes) == 0 {
 		return s, err
 	}
@@ -58,7 +58,7 @@ func openSnapshots(fs vfs.FS, dir string, salt func() uint64) (*snapshotStore, e
 // removeOlder removes all snapshots but the newest.
 func (s *snapshotStore) removeOlder(indexes []uint64) error {
 	for _, index := range indexes[:len(indexes)-1] {
-		if err := s.fs.Remove(indexedName(s.dir, snapshotPrefix, index)); err != nil {
+		if err := s.fs.Remove(numberedName(s.dir, snapshotPrefix, index)); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func (k *snapshotSink) finish() error {
 		return err
 	}
 	s := k.store
-	if err := s.fs.Rename(k.file.Name(), indexedName(s.dir, snapshotPrefix, k.index)); err != nil {
+	if err := s.fs.Rename(k.file.Name(), numberedName(s.dir, snapshotPrefix, k.index)); err != nil {
 		return err
 	}
 	return s.fs.SyncDir(s.dir)
@@ -215,7 +215,7 @@ func (s *snapshotStore) installed(meta raft.SnapshotMeta) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.meta = &meta
-	indexes, err := listIndexed(s.fs, s.dir, snapshotPrefix)
+	indexes, err := listNumbered(s.fs, s.dir, snapshotPrefix)
 	if err != nil || len(indexes) == 0 {
 		return err
 	}
@@ -246,7 +246,7 @@ type snapshotReader struct {
 
 // reader opens a snapshot and reads its metadata.
 func (s *snapshotStore) reader(index uint64) (*snapshotReader, error) {
-	f, err := s.fs.OpenFile(indexedName(s.dir, snapshotPrefix, index), os.O_RDONLY, 0)
+	f, err := s.fs.OpenFile(numberedName(s.dir, snapshotPrefix, index), os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -263,24 +263,13 @@ func (r *snapshotReader) start(index uint64) (err error) {
 	if r.size, err = r.file.Size(); err != nil {
 		return err
 	}
-	header := make([]byte, min(headerSize, r.size))
-	if err := r.read(header, 0); err != nil {
+	if r.fileHeader, err = readHeader(r.file, kindSnapshot); err != nil {
 		return err
-	}
-	r.fileHeader, err = parseHeader(header, kindSnapshot)
-	if err == nil && r.index != index {
-		err = errBadHeader
-	}
-	if errors.Is(err, errBadHeader) {
-		return &DamageError{File: r.file.Name(), Reason: err.Error()}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.file.Name(), err)
 	}
 	if err := r.next(); err != nil {
 		return err
 	}
-	if r.meta, err = parseSnapshotMeta(r.rest); err == nil && r.meta.Index != index {
+	if r.meta, err = parseSnapshotMeta(r.rest); err == nil && (r.meta.Index != index || r.index != index) {
 		err = errBadEntry
 	}
 	r.rest = nil

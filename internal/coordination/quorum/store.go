@@ -3,7 +3,7 @@
 //
 // In metadata.log.dir it keeps, beside Kafka's partition folders, which Kafka suffers files next to:
 //
-//	.barnabas-meta.log.<index>       raft's log, in segments (log.go, entries.go)
+//	.barnabas-meta.log.<number>      raft's log, in segments (log.go, entries.go)
 //	.barnabas-meta.snapshot.<index>  the tree up to an entry (snapshot.go)
 //	.barnabas-meta.state             raft's term and vote (state.go)
 //	.barnabas-meta.lock              held while a store is open
@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -53,6 +54,30 @@ type Options struct {
 	Zxid int64
 	// SnapshotBytes is how many bytes of commands are logged between two snapshots; 0 means 16 MiB.
 	SnapshotBytes int64
+
+	segmentBytes int64 // less than the usual in tests
+}
+
+// complete fills in what was left out.
+func (o *Options) complete() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Random == nil {
+		o.Random = secureRandom
+	}
+	if o.Limits == (coordination.Limits{}) {
+		o.Limits = coordination.DefaultLimits
+	}
+	if o.SnapshotBytes <= 0 {
+		o.SnapshotBytes = 16 << 20
+	}
+	if o.segmentBytes == 0 {
+		o.segmentBytes = segmentBytes
+	}
 }
 
 // Store is an open store. Its methods may be called concurrently.
@@ -90,21 +115,7 @@ var (
 // *DamageError where a file is not as it was written, and wraps vfs.ErrLocked where another process has it
 // open.
 func Open(o Options) (*Store, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Random == nil {
-		o.Random = secureRandom
-	}
-	if o.Limits == (coordination.Limits{}) {
-		o.Limits = coordination.DefaultLimits
-	}
-	if o.SnapshotBytes <= 0 {
-		o.SnapshotBytes = 16 << 20
-	}
+	o.complete()
 	s := &Store{options: o, owner: tree.Owner{Node: int32(o.NodeID), Life: o.Random()}}
 	s.failed = make(chan struct{})
 	s.closing.begun = make(chan struct{})
@@ -330,16 +341,16 @@ type files struct {
 
 // open locks the directory and opens the files in it, making what is missing.
 func (f *files) open(o Options) (err error) {
-	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := makeDirectory(o.FS, o.Dir); err != nil {
 		return err
 	}
-	if f.lock, err = o.FS.Lock(lockPath(o.Dir)); err != nil {
+	if f.lock, err = o.FS.Lock(filepath.Join(o.Dir, lockName)); err != nil {
 		return err
 	}
 	if f.snapshots, err = openSnapshots(o.FS, o.Dir, o.Random); err != nil {
 		return err
 	}
-	segments, err := listIndexed(o.FS, o.Dir, logPrefix)
+	segments, err := listNumbered(o.FS, o.Dir, logPrefix)
 	if err != nil {
 		return err
 	}
@@ -347,8 +358,25 @@ func (f *files) open(o Options) (err error) {
 	if f.state, err = openState(o.FS, o.Dir, fresh); err != nil {
 		return err
 	}
-	f.log, err = openLog(o.FS, o.Dir, f.snapshots.index(), o.Random, o.Logger)
+	f.log, err = openLog(o, f.snapshots.index)
 	return err
+}
+
+// makeDirectory makes a directory and its missing parents, durably.
+func makeDirectory(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := makeDirectory(fs, parent); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return fs.SyncDir(parent)
 }
 
 // readTree reads the tree of the newest snapshot, or makes one that starts behind zxid.

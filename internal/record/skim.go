@@ -75,7 +75,6 @@ func skimHeaders(b []byte) bool {
 // skimLarge is skimBody for a record of size bytes that is too large to be held: only its lengths are looked
 // at while it streams by. It returns errRecord where its fields do not fill it.
 func (s *stream) skimLarge(size int, r *skimmed) error {
-	left := size - 1
 	if _, err := s.byte(); err != nil {
 		return unexpected(err)
 	}
@@ -83,14 +82,13 @@ func (s *stream) skimLarge(size int, r *skimmed) error {
 	if err != nil {
 		return unexpected(err)
 	}
-	left -= n
 	r.timestampDelta = delta
-	r.offsetDelta, n, err = s.varint()
+	offset, m, err := s.varint()
 	if err != nil {
 		return unexpected(err)
 	}
-	left -= n
-	key, left, err := s.skipField(left)
+	r.offsetDelta = offset
+	key, left, err := s.skipField(size - 1 - n - m)
 	if err != nil {
 		return err
 	}
@@ -98,6 +96,11 @@ func (s *stream) skimLarge(size int, r *skimmed) error {
 	if _, left, err = s.skipField(left); err != nil {
 		return err
 	}
+	return s.skimLargeHeaders(left)
+}
+
+// skimLargeHeaders checks that the last of a record, left bytes, is headers and nothing else.
+func (s *stream) skimLargeHeaders(left int) error {
 	count, n, err := s.varint()
 	if err != nil {
 		return unexpected(err)
@@ -106,6 +109,7 @@ func (s *stream) skimLarge(size int, r *skimmed) error {
 		return errRecord
 	}
 	for range count {
+		var key int32
 		if key, left, err = s.skipField(left); err != nil {
 			return err
 		}

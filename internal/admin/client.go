@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// DefaultTimeout bounds a request, its retries included, where [Options] have none.
+const DefaultTimeout = 30 * time.Second
+
+// dialTimeout bounds one attempt to connect: an address that drops packets must not hold up a command.
+const dialTimeout = 5 * time.Second
+
+// Options say which cluster to talk to, and how.
+type Options struct {
+	// Bootstrap are the addresses to begin with, as host:port or host (port 9092).
+	Bootstrap []string
+	// ClientID is what the broker logs and meters us under.
+	ClientID string
+	// Version is told to the broker with the name of the software.
+	Version string
+	// Timeout bounds a request with its retries; 0 is [DefaultTimeout].
+	Timeout time.Duration
+	// Client are further options of the franz-go client, which beat those above.
+	Client []kgo.Opt
+}
+
+// Client talks to one cluster. It is safe for concurrent use.
+type Client struct {
+	bootstrap []string
+	timeout   time.Duration
+	kafka     *kgo.Client
+	admin     *kadm.Client
+}
+
+// New makes a client. It connects to nothing yet: an unreachable cluster shows at the first operation.
+func New(o Options) (*Client, error) {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	options := []kgo.Opt{
+		kgo.SeedBrokers(o.Bootstrap...),
+		kgo.ClientID(o.ClientID),
+		kgo.SoftwareNameAndVersion("barnabas", orDefault(o.Version, "development")),
+		kgo.DialTimeout(min(dialTimeout, o.Timeout)),
+		kgo.RetryTimeout(o.Timeout),
+		kgo.RequestRetries(5),
+		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.DisableClientMetrics(),
+	}
+	kafka, err := kgo.NewClient(append(options, o.Client...)...)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{bootstrap: o.Bootstrap, timeout: o.Timeout, kafka: kafka, admin: kadm.NewClient(kafka)}
+	c.admin.SetTimeoutMillis(int32(o.Timeout.Milliseconds()))
+	return c, nil
+}
+
+func orDefault(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// Close closes the connections; records that are still buffered are lost.
+func (c *Client) Close() { c.kafka.Close() }
+
+// Kafka is the client underneath.
+func (c *Client) Kafka() *kgo.Client { return c.kafka }
+
+// request sends a request to any broker, or to the one that its kind demands, and explains what fails.
+func request[R kmsg.Response](ctx context.Context, c *Client, r kmsg.Request) (R, error) {
+	ctx, cancel := c.limit(ctx)
+	defer cancel()
+	response, err := c.kafka.Request(ctx, r)
+	if err != nil {
+		var none R
+		return none, c.explain(err)
+	}
+	return response.(R), nil
+}
+
+// limit bounds one operation.
+func (c *Client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.timeout)
+}

@@ -1,0 +1,105 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Resource is something that has properties: a topic, a broker, a group.
+type Resource struct {
+	Type kmsg.ConfigResourceType
+	Name string
+	// Entries are sorted by name.
+	Entries []ConfigEntry
+	Err     error
+}
+
+// Own are the properties that were set for the resource itself.
+func (r Resource) Own() map[string]string {
+	own := map[string]string{}
+	for _, e := range r.Entries {
+		if e.Own() {
+			own[e.Name] = e.Text()
+		}
+	}
+	return own
+}
+
+// ConfigEntry is one property.
+type ConfigEntry struct {
+	Name string
+	// Value is nil for null and for secrets.
+	Value     *string
+	Source    kmsg.ConfigSource
+	ReadOnly  bool
+	Sensitive bool
+	Synonyms  []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym
+	Doc       string
+}
+
+// Own reports whether the property was set for the resource itself.
+func (e ConfigEntry) Own() bool {
+	switch e.Source {
+	case kmsg.ConfigSourceDynamicTopicConfig, kmsg.ConfigSourceDynamicBrokerConfig, kmsg.ConfigSourceGroupConfig,
+		kmsg.ConfigSourceClientMetricsConfig, kmsg.ConfigSourceDynamicDefaultBrokerConfig:
+		return true
+	}
+	return false
+}
+
+// Text is the value in words.
+func (e ConfigEntry) Text() string {
+	if e.Value == nil {
+		return "null"
+	}
+	return *e.Value
+}
+
+// TopicConfigs are the properties of topics.
+func (c *Client) TopicConfigs(ctx context.Context, names ...string) ([]Resource, error) {
+	return c.Configs(ctx, kmsg.ConfigResourceTypeTopic, names...)
+}
+
+// Configs are the properties of resources of one type, in the order of the names. A broker's name is its
+// id, and the empty name stands for the defaults of all brokers.
+func (c *Client) Configs(ctx context.Context, kind kmsg.ConfigResourceType, names ...string) ([]Resource, error) {
+	r := kmsg.NewPtrDescribeConfigsRequest()
+	r.IncludeSynonyms, r.IncludeDocumentation = true, false
+	for _, name := range names {
+		resource := kmsg.NewDescribeConfigsRequestResource()
+		resource.ResourceType, resource.ResourceName = kind, name
+		r.Resources = append(r.Resources, resource)
+	}
+	response, err := request[*kmsg.DescribeConfigsResponse](ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	resources := make([]Resource, 0, len(names))
+	for _, name := range names {
+		resources = append(resources, resourceOf(kind, name, response))
+	}
+	return resources, nil
+}
+
+func resourceOf(kind kmsg.ConfigResourceType, name string, response *kmsg.DescribeConfigsResponse) Resource {
+	resource := Resource{Type: kind, Name: name, Err: errNoAnswer}
+	for i := range response.Resources {
+		answer := &response.Resources[i]
+		if answer.ResourceName != name {
+			continue
+		}
+		resource.Err = codeError(answer.ErrorCode, answer.ErrorMessage)
+		for _, e := range answer.Configs {
+			entry := ConfigEntry{Name: e.Name, Value: e.Value, Source: e.Source, ReadOnly: e.ReadOnly, Sensitive: e.IsSensitive, Synonyms: e.ConfigSynonyms}
+			if e.Documentation != nil {
+				entry.Doc = *e.Documentation
+			}
+			resource.Entries = append(resource.Entries, entry)
+		}
+	}
+	slices.SortFunc(resource.Entries, func(a, b ConfigEntry) int { return cmp.Compare(a.Name, b.Name) })
+	return resource
+}

@@ -1,0 +1,97 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// ErrStop ends a reading without being its error.
+var ErrStop = errors.New("stop reading")
+
+// Sink takes what is read.
+type Sink struct {
+	// Each takes one record; [ErrStop] ends the reading behind it.
+	Each func(*kgo.Record) error
+	// Batch is called when no further record is at hand: what was buffered should be seen now.
+	Batch func() error
+}
+
+// Read hands the records of a reading to the sink, in the order of every partition, until all partitions
+// have reached their end, the sink returns an error, or ctx ends, which is no error. The client must have
+// been made with the reading's options.
+func (c *Client) Read(ctx context.Context, r *Reading, sink Sink) error {
+	for !r.done() {
+		fetches := c.poll(ctx, r)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := c.fetchError(fetches); err != nil {
+			return err
+		}
+		if fetches.NumRecords() == 0 {
+			continue
+		}
+		reached, err := r.deliver(fetches, sink.Each)
+		if err == nil {
+			err = sink.Batch()
+		}
+		if errors.Is(err, ErrStop) {
+			return sink.Batch()
+		} else if err != nil {
+			return err
+		}
+		r.took(reached)
+	}
+	return nil
+}
+
+// poll waits for records, or for the reading to be over without any.
+func (c *Client) poll(ctx context.Context, r *Reading) kgo.Fetches {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := r.whenOver(cancel)
+	defer stop()
+	return c.kafka.PollFetches(ctx)
+}
+
+// fetchError is why no further records will come; what the client retries by itself is not in it.
+func (c *Client) fetchError(fetches kgo.Fetches) error {
+	if fetches.IsClientClosed() {
+		return kgo.ErrClientClosed
+	}
+	for _, e := range fetches.Errors() {
+		switch {
+		case errors.Is(e.Err, context.Canceled):
+		case e.Topic == "":
+			return c.explain(e.Err)
+		case errors.Is(e.Err, kerr.UnknownTopicOrPartition):
+			return fmt.Errorf("topic %s does not exist", e.Topic)
+		default:
+			return fmt.Errorf("%s-%d: %w", e.Topic, e.Partition, c.explain(e.Err))
+		}
+	}
+	return nil
+}
+
+// deliver hands on the records before the ends, and returns the partitions that have reached theirs.
+func (r *Reading) deliver(fetches kgo.Fetches, each func(*kgo.Record) error) ([]TopicPartition, error) {
+	var reached []TopicPartition
+	for records := fetches.RecordIter(); !records.Done(); {
+		record := records.Next()
+		at := TopicPartition{record.Topic, record.Partition}
+		end := r.ranges[at].To
+		if (end < 0 || record.Offset < end) && !record.Attrs.IsControl() {
+			if err := each(record); err != nil {
+				return nil, err
+			}
+		}
+		if end >= 0 && record.Offset+1 >= end {
+			reached = append(reached, at)
+		}
+	}
+	return reached, nil
+}

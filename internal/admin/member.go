@@ -1,0 +1,68 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// leaveTimeout bounds the last commit and the farewell to the group.
+const leaveTimeout = 5 * time.Second
+
+// MemberOptions are the options of a client that reads as a member of a group with [Client.Consume].
+func MemberOptions(group string, topics []string) []kgo.Opt {
+	return []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topics...), kgo.AutoCommitMarks()}
+}
+
+// Consume hands the records that the group gives to this member to the sink, until the sink returns an
+// error or ctx ends, which is no error. What the sink has taken is committed, at the end as well, and the
+// group is left.
+func (c *Client) Consume(ctx context.Context, sink Sink) error {
+	err := c.consume(ctx, sink)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	commit := c.kafka.CommitMarkedOffsets(ending)
+	c.kafka.LeaveGroupContext(ending)
+	if err == nil && commit != nil {
+		err = c.explain(commit)
+	}
+	return err
+}
+
+func (c *Client) consume(ctx context.Context, sink Sink) error {
+	for {
+		fetches := c.kafka.PollFetches(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := c.fetchError(fetches); err != nil {
+			return err
+		}
+		err := c.handOn(fetches, sink)
+		if errors.Is(err, ErrStop) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// handOn gives records to the sink and marks them for the next commit once it has them for good.
+func (c *Client) handOn(fetches kgo.Fetches, sink Sink) error {
+	var taken []*kgo.Record
+	var stop error
+	for records := fetches.RecordIter(); !records.Done() && stop == nil; {
+		record := records.Next()
+		stop = sink.Each(record)
+		if stop == nil || errors.Is(stop, ErrStop) {
+			taken = append(taken, record)
+		}
+	}
+	if err := sink.Batch(); err != nil {
+		return err
+	}
+	c.kafka.MarkCommitRecords(taken...)
+	return stop
+}

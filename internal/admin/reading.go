@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// quietAnswers is how many answers without a record, one after another from the same broker, say that it
+// has none: a partition's last offsets may have no records, as compaction takes tombstones away. The
+// client asks a broker again only when its last answer has been taken, so all but the last are empty.
+const quietAnswers = 3
+
+// boundedWait is how long a broker may hold back an empty answer where the reading has an end.
+const boundedWait = 250 * time.Millisecond
+
+// Range is what to read of a partition.
+type Range struct {
+	// From is the first offset.
+	From int64
+	// To is the offset to stop before; negative to read on forever.
+	To int64
+	// Leader is the broker that leads the partition.
+	Leader int32
+}
+
+func (r Range) empty() bool { return r.To >= 0 && r.From >= r.To }
+
+// Reading is one pass over some partitions. It is a hook of the client that reads.
+type Reading struct {
+	ranges map[TopicPartition]Range
+
+	mu      sync.Mutex
+	pending map[TopicPartition]Range
+	answers map[int32]int
+	quiet   func()
+}
+
+// NewReading plans a pass. Either all ranges have an end, or none has.
+func NewReading(ranges map[TopicPartition]Range) *Reading {
+	pending := maps.Clone(ranges)
+	maps.DeleteFunc(pending, func(_ TopicPartition, r Range) bool { return r.empty() })
+	return &Reading{ranges: ranges, pending: pending, answers: map[int32]int{}}
+}
+
+// Options are the options that the reading's client must be made with.
+func (r *Reading) Options() []kgo.Opt {
+	partitions := map[string]map[int32]kgo.Offset{}
+	bounded := false
+	for at, span := range r.pending {
+		if partitions[at.Topic] == nil {
+			partitions[at.Topic] = map[int32]kgo.Offset{}
+		}
+		partitions[at.Topic][at.Partition] = kgo.NewOffset().At(span.From)
+		bounded = bounded || span.To >= 0
+	}
+	// Markers are kept because they may be what stands before the end.
+	options := []kgo.Opt{kgo.ConsumePartitions(partitions), kgo.KeepControlRecords(), kgo.WithHooks(r)}
+	if bounded {
+		options = append(options, kgo.FetchMaxWait(boundedWait))
+	}
+	return options
+}
+
+// OnBrokerRead counts the answers to fetches.
+func (r *Reading) OnBrokerRead(broker kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	const fetch = 1
+	if key != fetch || err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[broker.NodeID]++
+	if r.quiet != nil && r.over() {
+		r.quiet()
+	}
+}
+
+// over reports whether no partition will give a record before its end any more.
+func (r *Reading) over() bool {
+	for _, span := range r.pending {
+		if span.To < 0 || r.answers[span.Leader] < quietAnswers {
+			return false
+		}
+	}
+	return true
+}
+
+// whenOver calls quiet once the reading is over, until stop is called.
+func (r *Reading) whenOver(quiet func()) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quiet = quiet
+	if r.over() {
+		quiet()
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.quiet = nil
+	}
+}
+
+// took notes that records have come, so that earlier answers say nothing.
+func (r *Reading) took(reached []TopicPartition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.answers)
+	for _, at := range reached {
+		delete(r.pending, at)
+	}
+}
+
+func (r *Reading) done() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over()
+}

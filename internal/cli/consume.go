@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/internal/admin"
+)
+
+// consumeFlags are the flags of barnabas consume.
+type consumeFlags struct {
+	from, until  string
+	tail, num    int64
+	exit, follow bool
+	group        string
+	partitions   []int32
+	uncommitted  bool
+	layout       string
+	key, grep    string
+}
+
+func consumeCommand(c *common) *cobra.Command {
+	var flags consumeFlags
+	command := &cobra.Command{
+		Use:   "consume TOPIC...",
+		Short: "Read records",
+		Long: `Read records and print their values, one a line.
+
+It follows the topics until it is interrupted; with --exit it ends where the topics ended when it began.
+Without --group it joins no group and commits nothing. With --group the position is the group's, and what
+has been printed is committed.`,
+		Example: `  barnabas consume orders --tail 10
+  barnabas consume orders --from -2h --exit -o json
+  barnabas consume orders -f '%p:%o %k=%v\n'`,
+		Args: atLeast(1, "topic"),
+		RunE: func(command *cobra.Command, topics []string) error {
+			return runConsume(command.Context(), c, flags, topics)
+		},
+	}
+	f := command.Flags()
+	f.StringVar(&flags.from, "from", "start", "start, end, an offset (negative: before the end) or a time (2026-01-31, @ms, -90m)")
+	f.StringVar(&flags.until, "until", "", "stop before this time or offset")
+	f.Int64Var(&flags.tail, "tail", 0, "print the last so many records and end (with --follow: go on)")
+	f.Int64VarP(&flags.num, "num", "n", 0, "end after so many records")
+	f.BoolVarP(&flags.exit, "exit", "e", false, "end where the topics end now")
+	f.BoolVar(&flags.follow, "follow", false, "go on behind --tail")
+	f.StringVarP(&flags.group, "group", "g", "", "read as a member of this group and commit")
+	f.Int32SliceVarP(&flags.partitions, "partition", "p", nil, "read these partitions only")
+	f.BoolVar(&flags.uncommitted, "read-uncommitted", false, "read records of open and aborted transactions too")
+	f.StringVarP(&flags.layout, "layout", "f", "", "layout of a record, such as '%k %v\\n' (the words of rpk and kcl)")
+	f.StringVar(&flags.key, "key", "", "print only records with this key")
+	f.StringVar(&flags.grep, "grep", "", "print only records whose value matches this regular expression")
+	return command
+}
+
+func runConsume(ctx context.Context, c *common, flags consumeFlags, topics []string) error {
+	if err := flags.check(); err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(c.out, 1<<16)
+	write, err := flags.writer(c, out)
+	if err != nil {
+		return err
+	}
+	keep, err := flags.filter()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	p := &printer{write: write, keep: keep, out: out, most: flags.num}
+	if flags.group != "" {
+		err = consumeGroup(ctx, c, flags, topics, p)
+	} else {
+		err = consumePartitions(ctx, c, flags, topics, p)
+	}
+	return errors.Join(err, out.Flush())
+}
+
+func (f *consumeFlags) check() error {
+	switch {
+	case f.group != "" && (f.tail > 0 || f.until != "" || len(f.partitions) > 0):
+		return usageError{errors.New("--group leaves no choice of --partition, --tail or --until")}
+	case f.tail > 0 && f.from != "start":
+		return usageError{errors.New("--tail and --from exclude each other")}
+	case f.tail < 0 || f.num < 0:
+		return usageError{errors.New("--tail and --num cannot be negative")}
+	case f.follow && (f.exit || f.until != ""):
+		return usageError{errors.New("--follow excludes --exit and --until")}
+	}
+	return nil
+}
+
+// printer prints records as they come.
+type printer struct {
+	write func(io.Writer, *kgo.Record) error
+	keep  func(*kgo.Record) bool
+	out   *bufio.Writer
+	// most is how many records to print, 0 for all.
+	most, printed int64
+}
+
+func (p *printer) print(record *kgo.Record) error {
+	if !p.keep(record) {
+		return nil
+	}
+	if err := p.write(p.out, record); err != nil {
+		return err
+	}
+	p.printed++
+	if p.most > 0 && p.printed == p.most {
+		return admin.ErrStop
+	}
+	return nil
+}
+
+// isolation is the option for what is read of transactions.
+func (f *consumeFlags) isolation() kgo.Opt {
+	if f.uncommitted {
+		return kgo.FetchIsolationLevel(kgo.ReadUncommitted())
+	}
+	return kgo.FetchIsolationLevel(kgo.ReadCommitted())
+}
+
+// consumePartitions reads partitions from point to point without any group.
+func consumePartitions(ctx context.Context, c *common, flags consumeFlags, names []string, p *printer) error {
+	client, err := c.connect()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ranges, err := flags.ranges(ctx, client, names, time.Now())
+	if err != nil {
+		return err
+	}
+	if flags.tail > 0 {
+		return consumeTail(ctx, c, flags, ranges, p)
+	}
+	return c.read(ctx, flags, ranges, admin.Sink{Each: p.print, Batch: p.out.Flush})
+}
+
+// read hands the records of the ranges to the sink.
+func (c *common) read(ctx context.Context, flags consumeFlags, ranges map[admin.TopicPartition]admin.Range, sink admin.Sink) error {
+	reading := admin.NewReading(ranges)
+	reader, err := c.connect(append(reading.Options(), flags.isolation())...)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	return reader.Read(ctx, reading, sink)
+}
+
+// consumeGroup reads as a member of a group.
+func consumeGroup(ctx context.Context, c *common, flags consumeFlags, names []string, p *printer) error {
+	from, err := parsePoint("--from", flags.from, time.Now())
+	if err != nil {
+		return err
+	}
+	options := append(admin.MemberOptions(flags.group, names), kgo.ConsumeStartOffset(from.offsetFor()), flags.isolation())
+	client, err := c.connect(options...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := requireTopics(ctx, client, names...); err != nil {
+		return err
+	}
+	return client.Consume(ctx, admin.Sink{Each: p.print, Batch: p.out.Flush})
+}
+
+// offsetFor is the point for a partition that a group has no offset of.
+func (p point) offsetFor() kgo.Offset {
+	switch p.kind {
+	case pointEnd:
+		return kgo.NewOffset().AtEnd()
+	case pointOffset:
+		if p.offset < 0 {
+			return kgo.NewOffset().AtEnd().Relative(p.offset)
+		}
+		return kgo.NewOffset().At(p.offset)
+	case pointTime:
+		return kgo.NewOffset().AfterMilli(p.time.UnixMilli())
+	}
+	return kgo.NewOffset().AtStart()
+}
+
+func unknownPartition(topic string, number int32) error {
+	return usageError{fmt.Errorf("topic %s has no partition %d", topic, number)}
+}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/internal/admin"
+)
+
+// ranges are what --from, --until, --tail, --exit and --partition say for each partition.
+func (f *consumeFlags) ranges(ctx context.Context, client *admin.Client, names []string, now time.Time) (map[admin.TopicPartition]admin.Range, error) {
+	topics, err := client.Topics(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	if err := missingTopic(topics); err != nil {
+		return nil, err
+	}
+	partitions, leaders, err := f.chosen(topics)
+	if err != nil {
+		return nil, err
+	}
+	b := bounds{client: client, partitions: partitions}
+	from, err := f.begins(ctx, &b, now)
+	if err != nil {
+		return nil, err
+	}
+	to, err := f.ends(ctx, &b, now)
+	if err != nil {
+		return nil, err
+	}
+	ranges := make(map[admin.TopicPartition]admin.Range, len(partitions))
+	for i, at := range partitions {
+		ranges[at] = admin.Range{From: from[i], To: to[i], Leader: leaders[i]}
+	}
+	return ranges, nil
+}
+
+// chosen are the partitions to read with their leaders.
+func (f *consumeFlags) chosen(topics []admin.Topic) (partitions []admin.TopicPartition, leaders []int32, err error) {
+	for _, t := range topics {
+		for _, wanted := range f.partitions {
+			if wanted < 0 || int(wanted) >= len(t.Partitions) {
+				return nil, nil, unknownPartition(t.Name, wanted)
+			}
+		}
+		for _, p := range t.Partitions {
+			if len(f.partitions) == 0 || slices.Contains(f.partitions, p.Number) {
+				partitions = append(partitions, admin.TopicPartition{Topic: t.Name, Partition: p.Number})
+				leaders = append(leaders, p.Leader)
+			}
+		}
+	}
+	return partitions, leaders, nil
+}
+
+// begins are the first offsets of the partitions.
+func (f *consumeFlags) begins(ctx context.Context, b *bounds, now time.Time) ([]int64, error) {
+	if f.tail > 0 {
+		return b.back(ctx, f.tail)
+	}
+	from, err := parsePoint("--from", f.from, now)
+	if err != nil {
+		return nil, err
+	}
+	return b.of(ctx, from)
+}
+
+// ends are the offsets to stop before, -1 where there is no end.
+func (f *consumeFlags) ends(ctx context.Context, b *bounds, now time.Time) ([]int64, error) {
+	switch {
+	case f.until != "":
+		until, err := parsePoint("--until", f.until, now)
+		if err != nil {
+			return nil, err
+		}
+		return b.of(ctx, until)
+	case f.exit || f.tail > 0 && !f.follow:
+		return b.of(ctx, point{kind: pointEnd})
+	}
+	ends := make([]int64, len(b.partitions))
+	for i := range ends {
+		ends[i] = -1
+	}
+	return ends, nil
+}
+
+// bounds finds the offsets of points in the same partitions, asking for each kind of point once.
+type bounds struct {
+	client     *admin.Client
+	partitions []admin.TopicPartition
+	known      map[int64][]int64
+}
+
+// at are the offsets at a point as admin.Client.Offsets takes it; -1 where there is no record.
+func (b *bounds) at(ctx context.Context, where int64) ([]int64, error) {
+	if offsets, ok := b.known[where]; ok {
+		return offsets, nil
+	}
+	found, err := b.client.Offsets(ctx, where, b.partitions)
+	if err != nil {
+		return nil, err
+	}
+	offsets := make([]int64, len(found))
+	for i, o := range found {
+		if o.Err != nil {
+			return nil, o.Err
+		}
+		offsets[i] = o.Offset
+	}
+	if b.known == nil {
+		b.known = map[int64][]int64{}
+	}
+	b.known[where] = offsets
+	return offsets, nil
+}
+
+// of are the offsets of a point. An offset beyond a partition is moved to its nearer bound, and a time
+// behind the last record is the end.
+func (b *bounds) of(ctx context.Context, p point) ([]int64, error) {
+	switch p.kind {
+	case pointStart:
+		return b.at(ctx, admin.AtStart)
+	case pointEnd:
+		return b.at(ctx, admin.AtEnd)
+	case pointOffset:
+		if p.offset < 0 {
+			return b.back(ctx, -p.offset)
+		}
+		return b.clamped(ctx, func(int64) int64 { return p.offset })
+	}
+	found, err := b.at(ctx, p.time.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	end, err := b.at(ctx, admin.AtEnd)
+	if err != nil {
+		return nil, err
+	}
+	offsets := slices.Clone(found)
+	for i := range offsets {
+		if offsets[i] < 0 {
+			offsets[i] = end[i]
+		}
+	}
+	return offsets, nil
+}
+
+// back are the offsets so many before the end.
+func (b *bounds) back(ctx context.Context, n int64) ([]int64, error) {
+	return b.clamped(ctx, func(end int64) int64 { return end - n })
+}
+
+// clamped are offsets that follow from the end, held between start and end.
+func (b *bounds) clamped(ctx context.Context, offset func(end int64) int64) ([]int64, error) {
+	start, err := b.at(ctx, admin.AtStart)
+	if err != nil {
+		return nil, err
+	}
+	end, err := b.at(ctx, admin.AtEnd)
+	if err != nil {
+		return nil, err
+	}
+	offsets := make([]int64, len(end))
+	for i := range end {
+		offsets[i] = min(max(offset(end[i]), start[i]), end[i])
+	}
+	return offsets, nil
+}
+
+// consumeTail prints the last records of all the partitions together, in the order of their timestamps,
+// and with --follow goes on behind them. Its ranges begin so many offsets before the ends.
+func consumeTail(ctx context.Context, c *common, flags consumeFlags, ranges map[admin.TopicPartition]admin.Range, p *printer) error {
+	bounded := map[admin.TopicPartition]admin.Range{}
+	for at, r := range ranges {
+		bounded[at] = r
+	}
+	last, err := c.lastRecords(ctx, flags, bounded, p.keep)
+	if err != nil {
+		return err
+	}
+	for _, record := range last {
+		if err := p.print(record); err != nil {
+			return ignoreStop(err)
+		}
+	}
+	if !flags.follow {
+		return nil
+	}
+	if err := p.out.Flush(); err != nil {
+		return err
+	}
+	for at, r := range ranges {
+		ranges[at] = admin.Range{From: r.To, To: -1, Leader: r.Leader}
+	}
+	return c.read(ctx, flags, ranges, admin.Sink{Each: p.print, Batch: p.out.Flush})
+}
+
+// lastRecords reads the ranges and keeps the last records.
+func (c *common) lastRecords(ctx context.Context, flags consumeFlags, ranges map[admin.TopicPartition]admin.Range, keep func(*kgo.Record) bool) ([]*kgo.Record, error) {
+	var all []*kgo.Record
+	sink := admin.Sink{
+		Each: func(record *kgo.Record) error {
+			if keep(record) {
+				all = append(all, record)
+			}
+			return nil
+		},
+		Batch: func() error { return nil },
+	}
+	if err := c.read(ctx, flags, ranges, sink); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all, func(a, b *kgo.Record) int { return cmp.Compare(a.Timestamp.UnixMilli(), b.Timestamp.UnixMilli()) })
+	if extra := len(all) - int(flags.tail); extra > 0 {
+		all = all[extra:]
+	}
+	return all, nil
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of every command.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a command line that makes no sense.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Main runs the command line arguments, the program's name first, and returns the exit code.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	c := &common{streams: &streams{in: in, out: out, err: errs}, format: formatText}
+	root := newRoot(c)
+	root.SetArgs(args[1:])
+	err := root.Execute()
+	switch {
+	case err == nil:
+		return exitOK
+	case isUsage(err):
+		fmt.Fprintf(errs, "barnabas: %v\nSee 'barnabas --help'.\n", err)
+		return exitUsage
+	}
+	c.reportError(err)
+	return exitFailed
+}
+
+// isUsage tells a wrong command line. Cobra has no type for an unknown command, only for what it calls.
+func isUsage(err error) bool {
+	return errors.As(err, new(usageError)) || strings.HasPrefix(err.Error(), "unknown command ") ||
+		strings.HasPrefix(err.Error(), "required flag(s) ")
+}
+
+func newRoot(c *common) *cobra.Command {
+	root := &cobra.Command{
+		Use:               "barnabas",
+		Short:             "A distributed commit log that speaks Apache Kafka's protocol",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return c.check() },
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	c.formatFlag(root)
+	clients := []*cobra.Command{topicCommand(c), produceCommand(c), consumeCommand(c)}
+	c.connectFlags(clients...)
+	root.AddCommand(clients...)
+	root.AddCommand(startCommand(c.streams), versionCommand(c.streams))
+	return root
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/peer"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/wire"
 	"github.com/barnabas-mq/barnabas/internal/znode"
@@ -154,8 +155,7 @@ func (b *fakeBroker) serve(conn net.Conn) {
 			b.cast.t.Error(err)
 			return
 		}
-		request := kmsg.RequestForKey(header.Key)
-		request.SetVersion(header.Version)
+		request := requestFor(header.Key, header.Version)
 		if err := request.ReadFrom(body); err != nil {
 			b.cast.t.Error(err)
 			return
@@ -194,7 +194,7 @@ func (b *fakeBroker) answer(request kmsg.Request) kmsg.Response {
 			}
 			response.(*kmsg.LeaderAndISRResponse).Topics = append(response.(*kmsg.LeaderAndISRResponse).Topics, t)
 		}
-	case *kmsg.StopReplicaRequest:
+	case peer.StopReplica:
 		for _, topic := range r.Topics {
 			for _, p := range topic.PartitionStates {
 				response.(*kmsg.StopReplicaResponse).Partitions = append(response.(*kmsg.StopReplicaResponse).Partitions,
@@ -226,7 +226,7 @@ func describeRequest(request kmsg.Request) []string {
 				lines = append(lines, fmt.Sprintf("show %s-%d leader %d epoch %d isr %v version %d", topic.Topic, p.Partition, p.Leader, p.LeaderEpoch, p.ISR, p.ZKVersion))
 			}
 		}
-	case *kmsg.StopReplicaRequest:
+	case peer.StopReplica:
 		for _, topic := range r.Topics {
 			for _, p := range topic.PartitionStates {
 				lines = append(lines, fmt.Sprintf("stop %s-%d epoch %d delete %v", topic.Topic, p.Partition, p.LeaderEpoch, p.Delete))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/peer"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -92,9 +93,8 @@ func (s sender) updateMetadata(r *round) *kmsg.UpdateMetadataRequest {
 }
 
 // stopReplica builds StopReplica 4.
-func (s sender) stopReplica(stops map[P.TopicPartition]P.LeaderEpoch, erase bool) *kmsg.StopReplicaRequest {
-	request := kmsg.NewPtrStopReplicaRequest()
-	request.Version = stopReplicaVersion
+func (s sender) stopReplica(stops map[P.TopicPartition]P.LeaderEpoch, erase bool) peer.StopReplica {
+	request := peer.NewStopReplica(stopReplicaVersion)
 	request.ControllerID, request.ControllerEpoch, request.BrokerEpoch = int32(s.controller), int32(s.epoch), int64(s.broker)
 	for _, tp := range sorted(stops) {
 		if n := len(request.Topics); n == 0 || request.Topics[n-1].Topic != tp.Topic {

@@ -277,3 +277,29 @@ func TestCloseEndsADial(t *testing.T) {
 		}
 	})
 }
+
+func TestStopReplicaIsKafkas(t *testing.T) {
+	// Controller 1 in epoch 1 tells broker epoch 454 to delete manual-0 in leader epoch 5: Kafka 3.9.
+	golden := []byte("\x00\x00\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01\xc6\x02\x07manual\x02\x00\x00\x00\x00\x00\x00\x00\x05\x01\x00\x00\x00")
+	request := NewStopReplica(4)
+	if err := request.ReadFrom(golden); err != nil {
+		t.Fatal(err)
+	}
+	p := request.Topics[0].PartitionStates[0]
+	if request.ControllerID != 1 || request.ControllerEpoch != 1 || request.IsKRaftController || request.BrokerEpoch != 454 ||
+		request.Topics[0].Topic != "manual" || p.LeaderEpoch != 5 || !p.Delete {
+		t.Errorf("%+v", request)
+	}
+	if again := request.AppendTo([]byte("x")); string(again) != "x"+string(golden) {
+		t.Errorf("%q", again)
+	}
+	if err := NewStopReplica(4).ReadFrom(golden[:6]); err == nil {
+		t.Error("half a request was read")
+	}
+	old := NewStopReplica(3)
+	old.ControllerEpoch = 7
+	back := NewStopReplica(3)
+	if err := back.ReadFrom(old.AppendTo(nil)); err != nil || back.ControllerEpoch != 7 {
+		t.Error(err, back)
+	}
+}

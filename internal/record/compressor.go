@@ -1,15 +1,12 @@
 package record
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 
 	"github.com/barnabas-mq/barnabas/internal/invariant"
 )
@@ -135,142 +132,6 @@ func (c *Compressor) zstdWriter(level int) compression {
 		}
 		return w
 	})
-}
-
-// blockFormat is a stream of blocks that are compressed one by one.
-type blockFormat interface {
-	// header begins the stream, trailer ends it.
-	header() string
-	trailer() string
-	// blockBytes is how much goes into a block.
-	blockBytes() int
-	// appendBlock compresses a block with its frame.
-	appendBlock(dst, block []byte) []byte
-}
-
-// blockWriter writes a blockFormat.
-type blockWriter struct {
-	format blockFormat
-	out    io.Writer
-	block  []byte
-	packed []byte
-	begun  bool
-}
-
-// Reset begins another stream.
-func (w *blockWriter) Reset(out io.Writer) {
-	w.out, w.block, w.begun = out, w.block[:0], false
-}
-
-// Write adds p to the stream.
-func (w *blockWriter) Write(p []byte) (int, error) {
-	size := w.format.blockBytes()
-	for n := len(p); ; {
-		if len(w.block) == 0 && len(p) >= size {
-			if err := w.flush(p[:size]); err != nil {
-				return 0, err
-			}
-			p = p[size:]
-			continue
-		}
-		part := min(size-len(w.block), len(p))
-		w.block = append(w.block, p[:part]...)
-		p = p[part:]
-		if len(w.block) == size {
-			if err := w.flush(w.block); err != nil {
-				return 0, err
-			}
-			w.block = w.block[:0]
-		}
-		if len(p) == 0 {
-			return n, nil
-		}
-	}
-}
-
-// flush writes one block, and the header before the first.
-func (w *blockWriter) flush(block []byte) error {
-	w.packed = w.packed[:0]
-	if !w.begun {
-		w.packed = append(w.packed, w.format.header()...)
-		w.begun = true
-	}
-	if len(block) > 0 {
-		w.packed = w.format.appendBlock(w.packed, block)
-	}
-	_, err := w.out.Write(w.packed)
-	return err
-}
-
-// Close ends the stream.
-func (w *blockWriter) Close() error {
-	if err := w.flush(w.block); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w.out, w.format.trailer())
-	return err
-}
-
-// xerialFormat is snappy as Java frames it.
-type xerialFormat struct{}
-
-func (xerialFormat) header() string  { return xerialHeader }
-func (xerialFormat) trailer() string { return "" }
-func (xerialFormat) blockBytes() int { return xerialBlockBytes }
-
-func (xerialFormat) appendBlock(dst, block []byte) []byte {
-	at := len(dst)
-	dst = grow(append(dst, 0, 0, 0, 0), snappy.MaxEncodedLen(len(block)))
-	packed := snappy.Encode(dst[at+4:cap(dst)], block)
-	binary.BigEndian.PutUint32(dst[at:], uint32(len(packed)))
-	return dst[:at+4+len(packed)]
-}
-
-// lz4Format is the lz4 frame as Java writes it.
-type lz4Format struct {
-	fast lz4.Compressor
-	high lz4.CompressorHC
-	slow bool
-}
-
-// setLevel takes Kafka's level: 9, the default, is the fast compressor, as in Java.
-func (f *lz4Format) setLevel(level int) {
-	f.slow = level != 0 && level != Lz4LevelDefault
-	level = min(max(level, 1), 9)
-	f.high.Level = lz4.CompressionLevel(1 << (8 + level))
-}
-
-func (*lz4Format) header() string  { return lz4Header }
-func (*lz4Format) trailer() string { return "\x00\x00\x00\x00" }
-func (*lz4Format) blockBytes() int { return lz4BlockBytes }
-
-func (f *lz4Format) appendBlock(dst, block []byte) []byte {
-	at := len(dst)
-	dst = grow(append(dst, 0, 0, 0, 0), lz4.CompressBlockBound(len(block)))
-	var n int
-	var err error
-	if f.slow {
-		n, err = f.high.CompressBlock(block, dst[at+4:cap(dst)])
-	} else {
-		n, err = f.fast.CompressBlock(block, dst[at+4:cap(dst)])
-	}
-	if err != nil {
-		invariant.Fail("lz4 block of %d bytes: %v", len(block), err)
-	}
-	if n == 0 || n >= len(block) {
-		binary.LittleEndian.PutUint32(dst[at:], uint32(len(block))|lz4Stored)
-		return append(dst[:at+4], block...)
-	}
-	binary.LittleEndian.PutUint32(dst[at:], uint32(n))
-	return dst[:at+4+n]
-}
-
-// grow makes room for n bytes behind dst.
-func grow(dst []byte, n int) []byte {
-	if cap(dst)-len(dst) >= n {
-		return dst
-	}
-	return append(make([]byte, 0, roundUp(len(dst)+n)), dst...)
 }
 
 // errLimit says that a buffer has reached its limit.

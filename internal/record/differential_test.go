@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/klauspost/compress/snappy"
+
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -146,6 +148,7 @@ func differentials() []differential {
 	addHeaders(func(name string, change func(f *forge)) { add("plain", name, 11, with(change)) })
 	addRecords(func(name string, raw []byte) { add("plain", name, 11, raw) })
 	addPayloads(func(name string, raw []byte) { add("plain", name, 11, raw) })
+	addEncodings(func(name string, raw []byte) { add("plain", name, 11, raw) })
 	addTopics(add)
 	return all
 }
@@ -311,6 +314,44 @@ func addPayloads(add func(name string, raw []byte)) {
 		add(name+"record length too long", damaged.build())
 		damaged.records = append(rec{}.encode(), 1)
 		add(name+"record length -1", damaged.build())
+	}
+}
+
+// addEncodings: ways to write a payload that not everybody knows.
+func addEncodings(add func(name string, raw []byte)) {
+	var c Compressor
+	good := forged(2)
+	half := len(good.records) / 2
+	payload := func(codec Codec, payload []byte) []byte {
+		f := good
+		f.codec, f.payload = codec, payload
+		return f.build()
+	}
+	add("snappy: bare", payload(Snappy, snappy.Encode(nil, good.records)))
+	repeats := append(binary.AppendUvarint(nil, uint64(len(good.records))), byte(len(good.records)-9)<<2)
+	repeats = append(append(repeats, good.records[:len(good.records)-8]...), 0x11, 0x00)
+	add("snappy: offset 0", payload(Snappy, repeats))
+	frame := c.Compress(nil, good.records, Lz4, 0)
+	patched := func(at int, value byte) []byte {
+		b := bytes.Clone(frame)
+		b[at] = value
+		return b
+	}
+	add("lz4: wrong header checksum", payload(Lz4, patched(6, 0)))
+	linked := patched(4, 0x40)
+	linked[6] = byte(xxh32(linked[4:6]) >> 8)
+	add("lz4: linked blocks", payload(Lz4, linked))
+	summed := append(patched(4, 0x64), 1, 2, 3, 4)
+	summed[6] = byte(xxh32(summed[4:6]) >> 8)
+	add("lz4: wrong content checksum", payload(Lz4, summed))
+	add("lz4: no end mark", payload(Lz4, frame[:len(frame)-4]))
+	add("lz4: two frames", payload(Lz4, append(c.Compress(nil, good.records[:half], Lz4, 0), c.Compress(nil, good.records[half:], Lz4, 0)...)))
+	add("gzip: two members", payload(Gzip, append(c.Compress(nil, good.records[:half], Gzip, 0), c.Compress(nil, good.records[half:], Gzip, 0)...)))
+	add("zstd: two frames", payload(Zstd, append(c.Compress(nil, good.records[:half], Zstd, 0), c.Compress(nil, good.records[half:], Zstd, 0)...)))
+	for _, exponent := range []byte{13, 17, 18} { // windows of 8, 128 and 256 MiB
+		block := uint32(len(good.records))<<3 | 1 // the last, stored
+		raw := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3}, byte(block), byte(block>>8), byte(block>>16))
+		add("zstd: window of 2 to the "+itoa(int(exponent)+10), payload(Zstd, append(raw, good.records...)))
 	}
 }
 

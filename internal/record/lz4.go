@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/barnabas-mq/barnabas/internal/invariant"
 )
 
 // The lz4 frame, little-endian, as far as Kafka uses it:
@@ -124,4 +126,43 @@ func (l *lz4Source) release() {
 	if cap(l.buffer) > keepMax {
 		l.buffer = nil
 	}
+}
+
+// lz4Format is the lz4 frame as Java writes it.
+type lz4Format struct {
+	fast lz4.Compressor
+	high lz4.CompressorHC
+	slow bool
+}
+
+// setLevel takes Kafka's level: 9, the default, is the fast compressor, as in Java.
+func (f *lz4Format) setLevel(level int) {
+	f.slow = level != 0 && level != Lz4LevelDefault
+	level = min(max(level, 1), 9)
+	f.high.Level = lz4.CompressionLevel(1 << (8 + level))
+}
+
+func (*lz4Format) header() string  { return lz4Header }
+func (*lz4Format) trailer() string { return "\x00\x00\x00\x00" }
+func (*lz4Format) blockBytes() int { return lz4BlockBytes }
+
+func (f *lz4Format) appendBlock(dst, block []byte) []byte {
+	at := len(dst)
+	dst = grow(append(dst, 0, 0, 0, 0), lz4.CompressBlockBound(len(block)))
+	var n int
+	var err error
+	if f.slow {
+		n, err = f.high.CompressBlock(block, dst[at+4:cap(dst)])
+	} else {
+		n, err = f.fast.CompressBlock(block, dst[at+4:cap(dst)])
+	}
+	if err != nil {
+		invariant.Fail("lz4 block of %d bytes: %v", len(block), err)
+	}
+	if n == 0 || n >= len(block) {
+		binary.LittleEndian.PutUint32(dst[at:], uint32(len(block))|lz4Stored)
+		return append(dst[:at+4], block...)
+	}
+	binary.LittleEndian.PutUint32(dst[at:], uint32(n))
+	return dst[:at+4+n]
 }

@@ -155,3 +155,18 @@ func roundUp(n int) int {
 	}
 	return size
 }
+
+// xerialFormat is snappy as Java frames it.
+type xerialFormat struct{}
+
+func (xerialFormat) header() string  { return xerialHeader }
+func (xerialFormat) trailer() string { return "" }
+func (xerialFormat) blockBytes() int { return xerialBlockBytes }
+
+func (xerialFormat) appendBlock(dst, block []byte) []byte {
+	at := len(dst)
+	dst = grow(append(dst, 0, 0, 0, 0), snappy.MaxEncodedLen(len(block)))
+	packed := snappy.Encode(dst[at+4:cap(dst)], block)
+	binary.BigEndian.PutUint32(dst[at:], uint32(len(packed)))
+	return dst[:at+4+len(packed)]
+}

@@ -15,7 +15,7 @@ const zstdProduceVersion = 7
 // Validate checks that raw is exactly one batch of format 2 that may be appended, with Kafka's rules and, but
 // for the cases below, its error codes. It changes raw only where it succeeds, and there the maximum
 // timestamp, the timestamp type, the delete horizon flag and the CRC where the topic or the records demand
-// it. Errors carry a *protocol.Error or a *CorruptError; see also [RecordErrorsOf].
+// it. Errors carry a *protocol.Error; see also [RecordErrorsOf].
 //
 // Where Kafka 4.4 differs: it stores uncompressed records whose offset deltas are not 0 to count-1 as they
 // are, and we number them; it stores compressed records that are shorter than their length field, which no
@@ -43,7 +43,7 @@ func Validate(raw []byte, v Validation) (Validated, error) {
 		err = w.rejection(&v)
 	}
 	if err != nil {
-		return Validated{}, err
+		return Validated{}, v.named(err)
 	}
 	if rewritten == nil {
 		return v.finish(b, &w, false)
@@ -54,6 +54,14 @@ func Validate(raw []byte, v Validation) (Validated, error) {
 // refuse makes an error that names the partition.
 func (v *Validation) refuse(code protocol.Code, format string, args ...any) error {
 	return protocol.Errorf(code, format+" in a batch for "+v.Partition.String(), args...)
+}
+
+// named makes a damaged record an error that a response can carry, with the partition in its message.
+func (v *Validation) named(err error) error {
+	if corrupt, ok := errors.AsType[*CorruptError](err); ok {
+		return protocol.Errorf(corrupt.Code, "%s in a batch for %s: %w", corrupt.Reason, v.Partition, err)
+	}
+	return err
 }
 
 // cut takes the one batch out of raw. What follows it and is too short for another is ignored, as Kafka does.

@@ -1,0 +1,87 @@
+package record
+
+import (
+	"io"
+)
+
+// blockFormat is a stream of blocks that are compressed one by one.
+type blockFormat interface {
+	// header begins the stream, trailer ends it.
+	header() string
+	trailer() string
+	// blockBytes is how much goes into a block.
+	blockBytes() int
+	// appendBlock compresses a block with its frame.
+	appendBlock(dst, block []byte) []byte
+}
+
+// blockWriter writes a blockFormat.
+type blockWriter struct {
+	format blockFormat
+	out    io.Writer
+	block  []byte
+	packed []byte
+	begun  bool
+}
+
+// Reset begins another stream.
+func (w *blockWriter) Reset(out io.Writer) {
+	w.out, w.block, w.begun = out, w.block[:0], false
+}
+
+// Write adds p to the stream.
+func (w *blockWriter) Write(p []byte) (int, error) {
+	size := w.format.blockBytes()
+	for n := len(p); ; {
+		if len(w.block) == 0 && len(p) >= size {
+			if err := w.flush(p[:size]); err != nil {
+				return 0, err
+			}
+			p = p[size:]
+			continue
+		}
+		part := min(size-len(w.block), len(p))
+		w.block = append(w.block, p[:part]...)
+		p = p[part:]
+		if len(w.block) == size {
+			if err := w.flush(w.block); err != nil {
+				return 0, err
+			}
+			w.block = w.block[:0]
+		}
+		if len(p) == 0 {
+			return n, nil
+		}
+	}
+}
+
+// flush writes one block, and the header before the first.
+func (w *blockWriter) flush(block []byte) error {
+	w.packed = w.packed[:0]
+	if !w.begun {
+		w.packed = append(w.packed, w.format.header()...)
+		w.begun = true
+	}
+	if len(block) > 0 {
+		w.packed = w.format.appendBlock(w.packed, block)
+	}
+	_, err := w.out.Write(w.packed)
+	return err
+}
+
+// Close ends the stream.
+func (w *blockWriter) Close() error {
+	if err := w.flush(w.block); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w.out, w.format.trailer())
+	return err
+}
+
+// grow makes room for n bytes behind dst.
+func grow(dst []byte, n int) []byte {
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	return append(make([]byte, 0, roundUp(len(dst)+n)), dst...)
+}

@@ -11,8 +11,8 @@ import (
 // CrashClone is what a power cut at this moment might leave: a new file system with everything that was
 // synced, and of the rest what the dice keep. Each change of names survives with probability keepUnsynced
 // (a rename as a whole), and so does each truncation and each page that was written since its file's last
-// sync. A file that grew may keep any size between the synced and the last one; pages within it that were
-// lost read as zeros, or as what was synced there.
+// sync. A file that grew may keep any size that it had since then, or end at a page boundary; pages within it
+// that were lost read as zeros, or as what was synced there.
 //
 // With keepUnsynced 0 only what is certain survives; with 1 everything does, as after the kill of a
 // process. The same state and source of randomness give the same clone. No lock is held in the clone.
@@ -145,20 +145,29 @@ func (c *crash) surviving(from *inode) (int64, []page) {
 		}
 	}
 	if limit == uncut && from.size > size {
-		size = c.grown(size, from.size)
+		size = c.grown(size, from)
 	}
 	return size, pages
 }
 
-// grown chooses how much of a file's growth survives: all, none, or some.
-func (c *crash) grown(from, to int64) int64 {
+// grown chooses how much of a file's growth since size survives: all, none, or a part. A file system stores
+// a size when it has written a page back: the one that the file had then, or the end of that page.
+func (c *crash) grown(size int64, from *inode) int64 {
 	switch {
 	case c.kept():
-		return to
+		return from.size
 	case c.keep == 0 || c.rng.IntN(2) == 0:
-		return from
+		return size
 	}
-	return from + c.rng.Int64N(to-from+1)
+	pageSize := int64(c.to.pageSize)
+	ends := slices.DeleteFunc(slices.Clone(from.durable.ends), func(end int64) bool { return end <= size || end > from.size })
+	if first := size/pageSize + 1; first <= from.size/pageSize {
+		ends = append(ends, (first+c.rng.Int64N(from.size/pageSize-first+1))*pageSize)
+	}
+	if len(ends) == 0 {
+		return size
+	}
+	return ends[c.rng.IntN(len(ends))]
 }
 
 // cutPages drops what lies behind size, without touching the bytes that it shares.

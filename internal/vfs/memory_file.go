@@ -37,7 +37,13 @@ type durableState struct {
 	dirty map[int]struct{}
 	// cut is the smallest size that the file was truncated to since the last sync.
 	cut int64
+	// ends are the last sizes that writes gave the file since then: beside page boundaries, those are
+	// what a crash can leave.
+	ends []int64
 }
+
+// endsMax bounds durableState.ends.
+const endsMax = 64
 
 // uncut is the value of durableState.cut where there was no truncation.
 const uncut = int64(1)<<62 - 1
@@ -129,12 +135,26 @@ func (n *inode) writeAt(p []byte, off int64) (int, error) {
 		}
 		done += copy(to[in:], part)
 	}
-	n.size = max(n.size, off+int64(done))
-	n.modified = time.Now()
+	n.grow(off + int64(done))
 	if done < len(p) {
 		return done, syscall.ENOSPC
 	}
 	return done, nil
+}
+
+// grow notes that something was written up to end.
+func (n *inode) grow(end int64) {
+	n.modified = time.Now()
+	if end <= n.size {
+		return
+	}
+	n.size = end
+	if n.fs.tracking {
+		if len(n.durable.ends) == endsMax {
+			n.durable.ends = append(n.durable.ends[:0], n.durable.ends[1:]...)
+		}
+		n.durable.ends = append(n.durable.ends, end)
+	}
 }
 
 // writable makes page i private to the live side and at least length bytes long; it fails where the volume
@@ -243,7 +263,7 @@ func (n *inode) sync() {
 	clear(d.pages[len(n.pages):])
 	d.pages = d.pages[:len(n.pages)]
 	clear(d.dirty)
-	d.size, d.cut = n.size, uncut
+	d.size, d.cut, d.ends = n.size, uncut, d.ends[:0]
 }
 
 // memoryFile is an open file of a [Memory].

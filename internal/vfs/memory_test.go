@@ -120,7 +120,9 @@ func TestCrashVariety(t *testing.T) {
 	f := create(t, m, "/d/log", strings.Repeat("a", 4096))
 	must(t, f.Sync())
 	must(t, m.SyncDir("/d"))
-	_, err := f.WriteAt([]byte(strings.Repeat("b", 8192)), 4096)
+	_, err := f.WriteAt([]byte(strings.Repeat("b", 3000)), 4096)
+	must(t, err)
+	_, err = f.WriteAt([]byte(strings.Repeat("b", 5192)), 7096)
 	must(t, err)
 	create(t, m, "/d/x.tmp", "x")
 	must(t, m.Rename("/d/x.tmp", "/d/x"))
@@ -143,8 +145,12 @@ func TestCrashVariety(t *testing.T) {
 			seen["nothing"]++
 		case len(tail) == 8192 && strings.Trim(tail, "b") == "":
 			seen["all"]++
-		case len(tail)%4096 != 0:
-			seen["torn"]++
+		case len(tail) == 3000:
+			seen["first write"]++
+		case len(tail) == 4096:
+			seen["first page"]++
+		case len(tail) != 8192:
+			t.Fatalf("seed %d: %d bytes", seed, len(tail))
 		}
 		if strings.Contains(tail, "\x00b") {
 			seen["zeros before data"]++
@@ -153,7 +159,7 @@ func TestCrashVariety(t *testing.T) {
 			seen["zeros at the end"]++
 		}
 	}
-	for _, want := range []string{"nothing", "all", "torn", "zeros before data", "zeros at the end", "1 names", "2 names"} {
+	for _, want := range []string{"nothing", "all", "first write", "first page", "zeros before data", "zeros at the end", "1 names", "2 names"} {
 		if seen[want] == 0 {
 			t.Errorf("never seen: %s (%v)", want, seen)
 		}

@@ -1,6 +1,7 @@
 package record
 
-// The bits of a batch's attributes.
+// The bits of a batch's attributes. Kafka leaves the others alone, and so do we: bit 7 and up are stored as
+// they came.
 const (
 	codecMask        Attributes = 0x07
 	logAppendTimeBit Attributes = 0x08

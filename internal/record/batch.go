@@ -31,7 +31,7 @@ const (
 	countAt           = 57
 )
 
-// castagnoli is the CRC polynomial of format 2; it is constant, and the processor knows it.
+// castagnoli is the CRC polynomial of format 2; it is constant, and the processor has an instruction for it.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Batch is a view on the bytes of one complete batch of format 2, as [Batches], [Validate] or a [Builder]

@@ -19,9 +19,12 @@ type blockFormat interface {
 type blockWriter struct {
 	format blockFormat
 	out    io.Writer
-	block  []byte
+	// block is what waits until there is enough for a block.
+	block []byte
+	// packed is the last block, compressed and framed.
 	packed []byte
-	begun  bool
+	// begun is set once the header is out.
+	begun bool
 }
 
 // Reset begins another stream.
@@ -29,7 +32,7 @@ func (w *blockWriter) Reset(out io.Writer) {
 	w.out, w.block, w.begun = out, w.block[:0], false
 }
 
-// Write adds p to the stream.
+// Write adds p to the stream. Whole blocks are compressed out of p, without a copy.
 func (w *blockWriter) Write(p []byte) (int, error) {
 	size := w.format.blockBytes()
 	for n := len(p); ; {
@@ -69,7 +72,8 @@ func (w *blockWriter) flush(block []byte) error {
 	return err
 }
 
-// Close ends the stream.
+// Close ends the stream with the block that was not full. A stream without any content is still one: header
+// and trailer.
 func (w *blockWriter) Close() error {
 	if err := w.flush(w.block); err != nil {
 		return err

@@ -36,18 +36,26 @@ type BuilderOptions struct {
 	DeleteHorizon int64
 }
 
-// Builder builds a batch of format 2 record by record. It is for one goroutine.
+// Builder builds a batch of format 2 record by record. It is for one goroutine. It holds the records
+// uncompressed until Build, since batches of coordinators are small and those of the cleaner are bounded by
+// the ones that it read.
 type Builder struct {
-	options      BuilderOptions
-	buffer       []byte
-	body         []byte
-	lastOffset   protocol.Offset
+	options BuilderOptions
+	// buffer is the batch so far: room for the header, then the records.
+	buffer []byte
+	// body is the record that is being written, apart since its length stands in front of it.
+	body []byte
+	// lastOffset is that of the last record, or what SetLastOffset made it.
+	lastOffset protocol.Offset
+	// maxTimestamp is the largest so far; NoTimestamp stays where no record has a time.
 	maxTimestamp int64
-	baseTime     int64
-	count        int32
+	// baseTime is what the timestamp deltas count from; the first record sets it.
+	baseTime int64
+	count    int32
 }
 
-// NewBuilder starts a batch.
+// NewBuilder starts a batch. A batch without records can be built too; the log cleaner does not, since what
+// it keeps of an emptied batch is [Batch.Emptied].
 func NewBuilder(options BuilderOptions) *Builder {
 	if !options.Idempotent && !options.Transactional &&
 		options.ProducerID == 0 && options.ProducerEpoch == 0 && options.BaseSequence == 0 {
@@ -99,7 +107,9 @@ func (w *Builder) SetLastOffset(offset protocol.Offset) {
 	w.lastOffset = offset
 }
 
-// begin writes the body of a record up to its headers.
+// begin writes the body of a record up to its headers. Deltas may be negative: producers give timestamps in
+// any order, and the first record's is the base whatever follows. With a delete horizon the base is the
+// horizon, and the deltas count from there.
 func (w *Builder) begin(offset protocol.Offset, timestamp int64, key, value []byte) {
 	if w.count == 0 {
 		w.baseTime = timestamp
@@ -187,7 +197,7 @@ func (o *BuilderOptions) attributes() Attributes {
 	return a
 }
 
-// putHeader fills in all of a batch's header but the CRC.
+// putHeader fills in all of a batch's header but the CRC, which is sealed when nothing changes any more.
 func putHeader(b []byte, o *BuilderOptions, tail headerTail) {
 	Batch(b).SetBaseOffset(o.BaseOffset)
 	binary.BigEndian.PutUint32(b[lengthAt:], uint32(len(b)-LogOverhead))

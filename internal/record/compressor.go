@@ -22,13 +22,17 @@ const (
 	ZstdLevelMax     = 22
 )
 
-// zstdWindow is the window that we compress with, in bytes: that of zstd's level 3.
+// zstdWindow is the window that we compress with, in bytes: that of zstd's level 3. Our encoder would take
+// 8 MiB and more, which a batch of a megabyte cannot use and every consumer would have to allocate.
 const zstdWindow = 2 << 20
 
 // Compressor lends compression its buffers and keeps them between batches. The zero value is ready; it is
 // safe for concurrent use and must not be copied after the first.
+//
+// Encoders of gzip and zstd are made for one level, and a topic's level hardly ever changes, so they are kept
+// by level.
 type Compressor struct {
-	gzip   [GzipLevelMax + 1]sync.Pool // by level, 0 is the default
+	gzip   [GzipLevelMax + 1]sync.Pool // 0 is the default level
 	zstd   [zstd.SpeedBestCompression + 1]sync.Pool
 	snappy sync.Pool
 	lz4    sync.Pool
@@ -49,6 +53,7 @@ func (c *Compressor) Compress(dst, src []byte, codec Codec, level int) []byte {
 	out := limitedBuffer{bytes: dst}
 	w := c.writer(codec, level, &out)
 	if z, ok := w.encoder.(*zstd.Encoder); ok {
+		// The frame then tells its size, and a window no larger than that, to whoever reads it.
 		out.bytes = z.EncodeAll(src, dst)
 	} else {
 		_, err := w.Write(src)
@@ -66,7 +71,7 @@ type compression struct {
 	pool *sync.Pool
 }
 
-// release gives the encoder back.
+// release gives the encoder back, without what it wrote to.
 func (w compression) release() {
 	w.Reset(nil)
 	w.pool.Put(w.encoder)
@@ -104,6 +109,7 @@ func lend(pool *sync.Pool, fresh func() encoder) compression {
 	return compression{e, pool}
 }
 
+// gzipWriter takes gzip's levels as they are; -1, 0 and what is below are the default.
 func (c *Compressor) gzipWriter(level int) compression {
 	level = min(level, GzipLevelMax)
 	at := max(level, 0)
@@ -119,6 +125,7 @@ func (c *Compressor) gzipWriter(level int) compression {
 	})
 }
 
+// zstdWriter maps zstd's 22 levels to the four that our encoder has.
 func (c *Compressor) zstdWriter(level int) compression {
 	if level == 0 {
 		level = ZstdLevelDefault
@@ -137,7 +144,8 @@ func (c *Compressor) zstdWriter(level int) compression {
 // errLimit says that a buffer has reached its limit.
 var errLimit = errors.New("more bytes than allowed")
 
-// limitedBuffer collects bytes up to a limit.
+// limitedBuffer collects bytes up to a limit, so that what is compressed or copied into it can be stopped as
+// soon as it is too much.
 type limitedBuffer struct {
 	bytes []byte
 	// limit is the largest length; 0 is none.

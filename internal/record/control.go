@@ -75,7 +75,8 @@ func ParseEndTxnMarker(r Record) (marker EndTxnMarker, ok bool, err error) {
 	return EndTxnMarker{kind, int32(binary.BigEndian.Uint32(r.Value[2:]))}, true, nil
 }
 
-// Batch is the marker as a batch, at a time in ms.
+// Batch is the marker as a batch, at a time in ms: the broker's, also where the transaction's records have
+// the producer's. It has no sequence number, so it is never taken for a duplicate.
 func (m EndTxnMarker) Batch(timestamp int64, id protocol.ProducerID, epoch protocol.ProducerEpoch) Batch {
 	w := NewBuilder(BuilderOptions{
 		ProducerID: id, ProducerEpoch: epoch, BaseSequence: NoSequence, Transactional: true, Control: true,

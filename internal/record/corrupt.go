@@ -10,7 +10,8 @@ import (
 // ErrShort says that the bytes end before the batch does: more may follow, or a write was cut.
 var ErrShort = errors.New("record batch is cut short")
 
-// CorruptError says that bytes are not what they claim to be.
+// CorruptError says that bytes are not what they claim to be. Who reads a file adds its name and position;
+// who answers a client takes the code.
 type CorruptError struct {
 	// Code is what a client gets: CORRUPT_MESSAGE for batches, INVALID_RECORD for what is inside them.
 	Code protocol.Code

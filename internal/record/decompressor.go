@@ -71,6 +71,7 @@ func (d *Decompressor) open(codec Codec, payload []byte, mode openMode) (*stream
 	if d.RecordMax > 0 {
 		s.recordMax = d.RecordMax
 	}
+	// Only zstd can ask for a large window; the others have 32 KiB, or the size of a block.
 	z, ok := s.source.(*zstdSource)
 	large := ok && z.isHeavy(payload)
 	s.budget = math.MaxInt

@@ -25,5 +25,24 @@
 //	key length varint (-1: null), key | value length varint (-1: null), value |
 //	headers varint, each: key length varint, key | value length varint (-1: null), value
 //
-// The formats 0 and 1 are drawn in message.go.
+// The formats 0 and 1 are drawn in message.go, the framing of snappy and lz4 in snappy.go and lz4.go.
+//
+// # Where things are
+//
+// A batch is a view on its bytes ([Batch]); nothing is decoded that nobody asks for. [ParseHeader] is for who
+// has only the first bytes, as when a segment is scanned; [Batches] and [Entries] walk what is in memory, the
+// latter with formats 0 and 1 among it; [Batch.Records] walks what is in a batch.
+//
+// A produced batch passes through [Validate] once, where it is judged and, if its topic says so, stamped with
+// the append time or compressed with another codec. The log then sets base offset and leader epoch, which the
+// CRC leaves out for that reason, and never looks inside again. Brokers build batches of their own with a
+// [Builder]: coordinators their records, [EndTxnMarker] the ends of transactions, the log cleaner what it
+// keeps.
+//
+// # Memory
+//
+// Records alias the batch, or a buffer that the next record overwrites. Compressed payloads are decompressed
+// in chunks, with buffers out of a [Decompressor], which the caller shares between all its batches; nothing
+// is allocated for a length that bytes merely claim. A client can send a batch that expands a thousand
+// times, and does not get more memory for it than for another.
 package record

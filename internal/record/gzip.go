@@ -7,7 +7,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// chunkSize is how much gzip and zstd decompress at a time, in bytes.
+// chunkSize is how much gzip and zstd decompress at a time, in bytes: enough that few records lie across two
+// chunks, and little enough to stay in the processor's cache until they have been looked at.
 const chunkSize = 32 << 10
 
 // gzipSource decompresses gzip, also several members one behind the other. What follows and is none is

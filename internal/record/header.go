@@ -17,7 +17,8 @@ const (
 const attributesAtLegacy = 17
 
 // Header is the decoded header of a batch of format 2, or of a message of format 0 or 1 (which may wrap
-// compressed ones).
+// compressed ones). Logs are scanned by headers alone, so it is small enough to be passed by value and refers
+// to no bytes.
 type Header struct {
 	// Magic is the message format: 0, 1 or 2.
 	Magic int8
@@ -76,7 +77,8 @@ func ParseHeader(b []byte) (Header, error) {
 	return Header{}, corrupt(h.BaseOffset, "magic %d is not a message format", h.Magic)
 }
 
-// parseBatch reads the rest of a format 2 header.
+// parseBatch reads the rest of a format 2 header. A count that does not fit the last offset delta is no
+// damage: compaction takes records out.
 func (h Header) parseBatch(b []byte) (Header, error) {
 	if h.Size < LogOverhead+batchLengthMin {
 		return Header{}, corrupt(h.BaseOffset, "length %d is below the %d of an empty batch", h.Size-LogOverhead, batchLengthMin)

@@ -106,7 +106,8 @@ func (l *lz4Source) next() ([]byte, error) {
 	}
 }
 
-// decode decompresses a block into the buffer; a stored one is taken as it is.
+// decode decompresses a block into the buffer; a stored one is taken as it is. The buffer has the frame's
+// block size only if the block is large enough to fill it.
 func (l *lz4Source) decode(block []byte, stored bool) ([]byte, error) {
 	if stored {
 		return block, nil

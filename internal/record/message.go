@@ -37,7 +37,8 @@ var (
 	errMessageEmpty = errors.New("wrapper without messages")
 )
 
-// message is a view on one complete message of format 0 or 1.
+// message is a view on one complete message of format 0 or 1, as [Entries] or a wrapper's stream has cut it:
+// at least the smallest that its format has.
 type message []byte
 
 func (m message) offset() int64          { return int64(binary.BigEndian.Uint64(m)) }
@@ -130,6 +131,9 @@ func (m message) messageRecords(d *Decompressor, yield func(Record, error) bool)
 		return nil
 	})
 }
+
+// Wrappers are walked inner message by inner message, for the same reason as batches: the payload may expand
+// to far more than it is.
 
 // wrappedBase is what must be added to the offsets of the messages in a wrapper. Format 1 shows it only at
 // the last message, so they are decompressed twice.

@@ -7,11 +7,14 @@ import (
 
 // rewriter writes the records of a batch into a new one, with another codec or other offsets.
 type rewriter struct {
-	out  limitedBuffer
+	// out is the new batch.
+	out limitedBuffer
+	// sink is out, or the compressor in front of it.
 	sink io.Writer
 	// renumber gives the records offset deltas from 0 on.
 	renumber bool
-	scratch  []byte
+	// scratch is the start of a record.
+	scratch []byte
 }
 
 // rewrite walks the records of b and gives a copy with the codec that the topic wants; the header still has
@@ -67,7 +70,7 @@ func (r *rewriter) records(b Batch, w *walker, d *Decompressor) error {
 	return b.finish(s)
 }
 
-// plain copies uncompressed records.
+// plain copies uncompressed records. They are cut by their lengths; copy looks inside.
 func (r *rewriter) plain(b Batch, w *walker) error {
 	rest := []byte(b[HeaderSize:])
 	for i := range b.Count() {
@@ -87,7 +90,9 @@ func (r *rewriter) plain(b Batch, w *walker) error {
 	return nil
 }
 
-// copy judges one record and writes it.
+// copy judges one record and writes it. Its bytes are not decoded and encoded again: headers in an odd order,
+// varints longer than they need be and the like arrive as they were sent. Only renumbering replaces the
+// offset delta, and with it the length.
 func (r *rewriter) copy(index int32, body []byte, w *walker) error {
 	var s skimmed
 	if !skimBody(body, &s) {

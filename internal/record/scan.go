@@ -18,6 +18,10 @@ func frameOf(b Batch) frame {
 	return frame{b.BaseOffset(), b.BaseTimestamp(), b.MaxTimestamp(), b.TimestampType() == LogAppendTime}
 }
 
+// There are two parsers of records. This one materialises them for whoever reads, and says what is wrong with
+// bad ones; the one in skim.go only looks at what validation needs and runs for every record that clients
+// produce. A fuzz target holds them to the same judgement.
+
 // scan reads the record at the start of b into r and returns its length in bytes; it allocates only for an
 // error. The whole record must be in b.
 func (f *frame) scan(b []byte, r *Record) (int, error) {

@@ -36,6 +36,8 @@ func skimBody(b []byte, s *skimmed) bool {
 		return false
 	}
 	p += n
+	// A negative length is null, whatever its value; n is checked behind the sum, where one test does
+	// for both.
 	key, n := varint(b[p:])
 	s.nullKey = key < 0
 	if p += n + max(int(key), 0); n <= 0 || p > len(b) {

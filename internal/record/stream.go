@@ -15,7 +15,8 @@ type source interface {
 	release()
 }
 
-// stream reads records out of one compressed payload.
+// stream reads records out of one compressed payload. Records are given out of the decompressor's own buffer
+// where they lie in it as a whole; only those across chunks are copied.
 type stream struct {
 	codec  Codec
 	source source

@@ -138,7 +138,8 @@ func (v *Validation) checkBatch(b Batch) error {
 	return nil
 }
 
-// checkClient checks what only clients get wrong.
+// checkClient checks what only clients get wrong. Sequences need no upper bound: they wrap. A transaction
+// without a producer id could never be ended.
 func (v *Validation) checkClient(b Batch) error {
 	switch {
 	case b.Count() <= 0 || int64(b.Count()) != int64(b.LastOffsetDelta())+1:
@@ -153,7 +154,9 @@ func (v *Validation) checkClient(b Batch) error {
 	return nil
 }
 
-// walk looks at every record of b, and gives the rewritten batch where one is needed.
+// walk looks at every record of b, and gives the rewritten batch where one is needed. A batch that needs
+// another codec is judged while it is copied. One whose offsets are out of order shows that only at its end,
+// and is copied in a second walk: that is rare enough (no client of today sends such batches).
 func (v *Validation) walk(b Batch, w *walker) (Batch, error) {
 	if v.target(b) != b.Codec() {
 		rewritten, err := v.rewrite(b, w, false)
@@ -174,8 +177,8 @@ func (v *Validation) walk(b Batch, w *walker) (Batch, error) {
 	return v.rewrite(b, w, true)
 }
 
-// target is the codec that b is to be stored with. Control batches stay uncompressed, and so do batches without
-// records.
+// target is the codec that b is to be stored with. Control batches stay uncompressed, since every reader of
+// transactions looks into them, and so do batches without records.
 func (v *Validation) target(b Batch) Codec {
 	if !v.Recompress || b.Count() == 0 || b.Control() && b.Codec() == None {
 		return b.Codec()
@@ -183,7 +186,9 @@ func (v *Validation) target(b Batch) Codec {
 	return v.Codec
 }
 
-// finish sets what the topic and the records demand of the header.
+// finish sets what the topic and the records demand of the header. It is the only place that changes a batch
+// in the caller's bytes, and nothing can fail behind it. A delete horizon is the cleaner's: from a client it
+// would let tombstones go at the producer's time instead of after delete.retention.ms.
 func (v *Validation) finish(b Batch, w *walker, rewritten bool) (Validated, error) {
 	if v.SegmentBytes > 0 && len(b) > int(v.SegmentBytes) {
 		return Validated{}, v.refuse(protocol.RecordListTooLarge, "%d bytes, segment.bytes is %d,", len(b), v.SegmentBytes)
@@ -210,12 +215,13 @@ func (v *Validation) finish(b Batch, w *walker, rewritten bool) (Validated, erro
 }
 
 // milliseconds turns a limit into what timestamps are compared with; negative is none, and so is the longest
-// that a Duration can be, which is how Kafka's default arrives.
+// that a Duration can be, which is how Kafka's default (the largest int64 of milliseconds) arrives.
 func milliseconds(d time.Duration) int64 {
-	if d < 0 || d == math.MaxInt64 {
-		return math.MaxInt64
+	const longest = math.MaxInt64 / int64(time.Millisecond)
+	if ms := d.Milliseconds(); d >= 0 && ms < longest {
+		return ms
 	}
-	return d.Milliseconds()
+	return math.MaxInt64
 }
 
 // inside turns an error from inside the batch into one for the client.

@@ -15,16 +15,22 @@ const holdMax = 256 << 10
 // errRecord says that the fields of a record do not fill it.
 var errRecord = errors.New("fields of a record do not fill it")
 
-// walker is the state of one walk over the records of a batch that is being validated.
+// walker is the state of one walk over the records of a batch that is being validated. It is apart from the
+// ways to get at the records (in place, as they stream by, while they are copied), so that they are judged
+// alike.
 type walker struct {
+	// baseTimestamp is what the timestamp deltas count from.
 	baseTimestamp int64
 	// now, before and after bound timestamps, in ms; timeless is set where the topic has LogAppendTime
 	// and they are the producer's business.
 	now, before, after int64
 	timeless           bool
-	needKeys           bool
-	partition          protocol.TopicPartition
+	// needKeys is set for compacted topics, which could never compact a record without a key.
+	needKeys  bool
+	partition protocol.TopicPartition
 
+	// maxTimestamp is the largest timestamp so far, and maxIndex the first record that has it: clients
+	// ask for that record's offset (KIP-734).
 	maxTimestamp int64
 	maxIndex     int32
 	// shuffled is set where the offset deltas are not 0 to count-1.
@@ -70,7 +76,8 @@ func (w *walker) outOfRange(timestamp int64) bool {
 	return age > w.before || -age > w.after
 }
 
-// see judges one record.
+// see judges one record. Of several faults the first counts, the missing key before the timestamp, as in
+// Kafka.
 func (w *walker) see(index int32, s *skimmed) {
 	if s.offsetDelta != index {
 		w.shuffled = true
@@ -105,7 +112,8 @@ func (w *walker) describeTime(timestamp int64) {
 		"Timestamp %d is out of range: the topic takes %d to %d", timestamp, oldest, newest)
 }
 
-// reject notes a record that is refused.
+// reject notes a record that is refused. The rest of the batch is looked at all the same: a client gets to
+// know all of its bad records at once, up to a limit that keeps the response smaller than the request.
 func (w *walker) reject(index int32, late bool, message string) {
 	w.allCount++
 	if late {
@@ -132,7 +140,7 @@ func (w *walker) rejection(v *Validation) error {
 	return &RejectedError{Reason: reason, Records: w.rejected}
 }
 
-// plain walks uncompressed records in place.
+// plain walks uncompressed records in place. It allocates nothing unless a record is refused.
 func (w *walker) plain(b Batch) error {
 	rest := []byte(b[HeaderSize:])
 	var s skimmed
@@ -150,7 +158,8 @@ func (w *walker) plain(b Batch) error {
 	return nil
 }
 
-// explain says what is wrong with the record at the start of rest, which skim refused.
+// explain says what is wrong with the record at the start of rest, which skim refused: skim has no words, so
+// that it stays fast, and scan must come to the same judgement.
 func explain(b Batch, rest []byte) error {
 	f := frameOf(b)
 	_, err := f.scan(rest, new(Record))
@@ -180,7 +189,8 @@ func (w *walker) compressed(b Batch, d *Decompressor) error {
 	return b.finish(s)
 }
 
-// skimNext skims the next record of a stream.
+// skimNext skims the next record of a stream: out of the chunk where it lies there as a whole, which is the
+// rule; out of a copy where it lies across chunks; and piece by piece where it is large.
 func (s *stream) skimNext(r *skimmed) error {
 	if n := skim(s.chunk, r); n > 0 {
 		s.chunk = s.chunk[n:]

@@ -19,7 +19,7 @@ type zstdSource struct {
 	buffer []byte
 }
 
-// isHeavy reports whether the payload asks for a window above windowCheap.
+// isHeavy looks at the frame's header before anything is allocated, and reports whether the payload asks for a window above windowCheap.
 func (z *zstdSource) isHeavy(payload []byte) bool {
 	var h zstd.Header
 	z.wanted = h.Decode(payload) == nil && !h.Skippable && max(h.WindowSize, singleSegment(&h)) > windowCheap
@@ -47,7 +47,8 @@ func (z *zstdSource) reset(payload []byte, _ openMode) error {
 	return z.decoder.Reset(&z.payload)
 }
 
-// newZstdDecoder makes a decoder that works in the caller's goroutine and refuses windows above window.
+// newZstdDecoder makes a decoder that works in the caller's goroutine and refuses windows above window. It
+// must not decompress small payloads as a whole, which is its habit: they can be bombs.
 func newZstdDecoder(window uint64) *zstd.Decoder {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecodeBuffersBelow(0), zstd.WithDecoderMaxMemory(window))

@@ -33,6 +33,9 @@ type logStore struct {
 	entries  []place    // where each entry stands
 	buffer   []byte     // of the frame that is being written
 	failed   error      // what makes writing impossible for good
+	// unfinished says that a segment could not be made, which may be on the disk all the same. Nothing is
+	// written to the older ones before it is: it would follow the newer one's first entry.
+	unfinished bool
 }
 
 var (
@@ -206,7 +209,7 @@ func (s *logStore) writeLocked(frame []byte) (seg *segment, position int64, err 
 	if s.failed != nil {
 		return nil, 0, s.failed
 	}
-	if s.activeLocked().end >= s.limit {
+	if s.activeLocked().end >= s.limit || s.unfinished {
 		if err := s.rollLocked(s.nextLocked()); err != nil {
 			return nil, 0, err
 		}
@@ -250,7 +253,7 @@ func (s *logStore) rollLocked(first uint64) error {
 		number = s.activeLocked().number + 1
 	}
 	seg, err := s.createSegment(number, first)
-	if err != nil {
+	if s.unfinished = err != nil; s.unfinished {
 		return fmt.Errorf("starting a log segment: %w", err)
 	}
 	s.segments = append(s.segments, seg)
@@ -294,7 +297,7 @@ func (s *logStore) DeleteRange(first, last uint64) error {
 
 // restartLocked makes a log that is empty, or covered by a snapshot, start again with an index.
 func (s *logStore) restartLocked(next uint64) error {
-	if active := s.activeLocked(); active.index != next || active.end > headerSize {
+	if active := s.activeLocked(); active.index != next || active.end > headerSize || s.unfinished {
 		if err := s.rollLocked(next); err != nil {
 			return err
 		}

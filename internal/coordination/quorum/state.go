@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -181,9 +182,13 @@ func cutBytes(b []byte, lengthBytes int) (value, rest []byte) {
 	return b[lengthBytes:length], b[length:]
 }
 
-// Set implements raft.StableStore; the value is durable when it returns.
+// Set implements raft.StableStore; the value is durable when it returns. A value that is there is not
+// written again, which raft asks for at every start.
 func (s *stateStore) Set(key, value []byte) error {
 	old, had := s.values[string(key)]
+	if had && bytes.Equal(old, value) {
+		return nil
+	}
 	s.values[string(key)] = slices.Clone(value)
 	err := s.write()
 	if err != nil {

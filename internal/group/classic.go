@@ -154,7 +154,6 @@ func (c *classicGroup) remove(machine *Machine, m *member) {
 	machine.timers.stop(&m.session)
 	c.strike(m)
 	c.members = slices.DeleteFunc(c.members, func(other *member) bool { return other == m })
-	delete(c.awaitingSync, m.id)
 	if c.leader != m.id {
 		return
 	}

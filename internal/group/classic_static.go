@@ -29,7 +29,7 @@ func (m *Machine) replaceStatic(now shard.Now, c *classicGroup, j *joiner, old *
 				c.persisted = true
 				m.settleJoin(c, mb, c.replacedAnswer(mb, oldLeader, j.request.Version))
 			},
-			Refused: func(err error) shard.Decision { return m.undoReplace(now, c, mb, old, oldLeader, err) },
+			Refused: func(err error) shard.Decision { return m.undoReplace(now, c, mb, old, err) },
 		}
 	}
 	return m.rebalanceOrComplete(now, c, "static member joins again")
@@ -57,15 +57,13 @@ func (m *Machine) takeOver(now shard.Now, c *classicGroup, old *member, id strin
 }
 
 // undoReplace puts the old member back, whose successor could not be written down.
-func (m *Machine) undoReplace(now shard.Now, c *classicGroup, mb, old *member, oldLeader string, err error) shard.Decision {
-	refused := refusedJoin("", coordinatorCode(err))
-	m.settleJoin(c, mb, refused)
+func (m *Machine) undoReplace(now shard.Now, c *classicGroup, mb, old *member, err error) shard.Decision {
+	m.settleJoin(c, mb, refusedJoin("", coordinatorCode(err)))
 	back := m.takeOver(now, c, mb, old.id)
 	c.strike(back)
 	back.protocols, back.sessionTimeout, back.rebalanceTimeout = old.protocols, old.sessionTimeout, old.rebalanceTimeout
 	back.nameless = old.nameless
 	c.enlist(back)
-	c.leader = oldLeader
 	return shard.Decision{}
 }
 

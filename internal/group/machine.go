@@ -174,6 +174,7 @@ func (m *Machine) Loaded(now shard.Now) {
 	for _, id := range m.ids() {
 		if c := m.groups[id].classic; c != nil {
 			c.loaded(m, now)
+			m.dropUnborn(c.group) // the last of its offsets was deleted, and it had nothing else
 		}
 	}
 	if len(m.groups) > 0 {

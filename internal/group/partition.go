@@ -1,11 +1,22 @@
 package group
 
-import "unicode/utf16"
+import (
+	"math"
+	"unicode/utf16"
+)
 
-// PartitionFor is the partition of __consumer_offsets that holds a group: Java's hash of the group id without
-// its sign, modulo the number of partitions. Every broker, and many a tool, computes it.
+// PartitionFor is the partition of __consumer_offsets that holds a group: the absolute value of Java's hash of
+// the group id (0 for the one that has none, the smallest int32), modulo the number of partitions. Every
+// broker, and many a tool, computes it.
 func PartitionFor(group string, partitions int32) int32 {
-	return int32(uint32(javaHash(group))&0x7fffffff) % partitions
+	hash := javaHash(group)
+	switch {
+	case hash == math.MinInt32:
+		return 0
+	case hash < 0:
+		hash = -hash
+	}
+	return hash % partitions
 }
 
 // javaHash is java.lang.String.hashCode, which runs over UTF-16.

@@ -243,8 +243,16 @@ func (s *stage) checkClassic(c *classicGroup) {
 		if mb.sync.waits() && c.state != completingRebalance {
 			fail("%s waits for an assignment", mb.id)
 		}
+		if (mb.fresh || mb.nameless) && c.state != preparingRebalance && !(mb.instanceID != nil && mb.nameless) {
+			fail("%s is new for ever", mb.id)
+		}
 		if mb.session.index == 0 && !mb.alive() {
 			fail("%s has no session, and does not wait either", mb.id)
+		}
+	}
+	for id := range c.awaitingSync {
+		if c.byID[id] == nil {
+			fail("%s is awaited, but no member", id)
 		}
 	}
 	switch {

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// alteration is what a request wants of one resource.
+type alteration struct {
+	kind    int8
+	name    string
+	ops     []config.Op
+	replace bool // AlterConfigs: what is not named goes
+}
+
+// alterConfigs replaces all properties that were set on a resource (versions 0 to 2).
+func (a *API) alterConfigs(ctx context.Context, r *Request, q *kmsg.AlterConfigsRequest) *kmsg.AlterConfigsResponse {
+	response := respondTo(r, kmsg.NewPtrAlterConfigsResponse())
+	wanted := make([]alteration, len(q.Resources))
+	for i, resource := range q.Resources {
+		wanted[i] = alteration{kind: int8(resource.ResourceType), name: resource.ResourceName, replace: true}
+		for _, c := range resource.Configs {
+			wanted[i].ops = append(wanted[i].ops, config.Op{Name: c.Name, Kind: config.OpSet, Value: c.Value})
+		}
+	}
+	for i, err := range a.alterAll(ctx, wanted, q.ValidateOnly) {
+		resource := kmsg.NewAlterConfigsResponseResource()
+		resource.ResourceType, resource.ResourceName = q.Resources[i].ResourceType, q.Resources[i].ResourceName
+		resource.ErrorCode, resource.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
+		response.Resources = append(response.Resources, resource)
+	}
+	return response
+}
+
+// incrementalAlterConfigs changes single properties of a resource (versions 0 and 1, KIP-339).
+func (a *API) incrementalAlterConfigs(ctx context.Context, r *Request, q *kmsg.IncrementalAlterConfigsRequest) *kmsg.IncrementalAlterConfigsResponse {
+	response := respondTo(r, kmsg.NewPtrIncrementalAlterConfigsResponse())
+	wanted := make([]alteration, len(q.Resources))
+	for i, resource := range q.Resources {
+		wanted[i] = alteration{kind: int8(resource.ResourceType), name: resource.ResourceName}
+		for _, c := range resource.Configs {
+			wanted[i].ops = append(wanted[i].ops, config.Op{Name: c.Name, Kind: config.OpKind(c.Op), Value: c.Value})
+		}
+	}
+	for i, err := range a.alterAll(ctx, wanted, q.ValidateOnly) {
+		resource := kmsg.NewIncrementalAlterConfigsResponseResource()
+		resource.ResourceType, resource.ResourceName = q.Resources[i].ResourceType, q.Resources[i].ResourceName
+		resource.ErrorCode, resource.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
+		response.Resources = append(response.Resources, resource)
+	}
+	return response
+}
+
+// alterAll changes each resource by itself: one that fails does not keep the others from it. Changes are
+// answered when this broker's image shows them.
+func (a *API) alterAll(ctx context.Context, wanted []alteration, validateOnly bool) []error {
+	errs := make([]error, len(wanted))
+	var changes []controller.ConfigChange
+	var places []int
+	for i, w := range wanted {
+		entity, err := a.entityOf(w.kind, w.name)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		changes = append(changes, controller.ConfigChange{Entity: entity, Ops: w.ops, Replace: w.replace})
+		places = append(places, i)
+	}
+	for i, err := range a.Controller.AlterConfigs(ctx, changes, validateOnly) {
+		errs[places[i]] = err
+	}
+	return errs
+}

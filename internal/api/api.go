@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/group"
+	"github.com/barnabas-mq/barnabas/internal/logdir"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/replica"
+	"github.com/barnabas-mq/barnabas/internal/server"
+	"github.com/barnabas-mq/barnabas/internal/view"
+	"github.com/barnabas-mq/barnabas/internal/wire"
+)
+
+// Options are the parts that requests reach.
+type Options struct {
+	// Self is this broker.
+	Self protocol.BrokerID
+	// ClusterID is the id of the cluster.
+	ClusterID string
+	// Config gives the broker's properties as they are now, dynamic ones included.
+	Config func() *config.Broker
+	// Replicas, Dirs, View, Controller and Groups do the work.
+	Replicas   *replica.Replicas
+	Dirs       *logdir.Set
+	View       *view.View
+	Controller *controller.Controller
+	Groups     *group.Coordinator
+	// GroupPartitions is how many partitions __consumer_offsets has or will have.
+	GroupPartitions int
+	// Now is the wall clock.
+	Now func() time.Time
+	// Observe is told of every answered request; it must be quick. Nil for nobody.
+	Observe func(Observation)
+	// Logger gets what an operator should know.
+	Logger *slog.Logger
+}
+
+// Observation is one answered request, for whoever measures.
+type Observation struct {
+	// Key and Version name the API.
+	Key, Version int16
+	// Total is from the last byte of the request to the finished answer; Local the part of it in the
+	// connection's reader.
+	Total, Local time.Duration
+}
+
+// API answers requests. Its methods may be called concurrently.
+type API struct {
+	Options
+	routes    routes
+	sessions  *sessions
+	traffic   *Traffic
+	producers producerIDs
+	pools     *pools
+}
+
+// New makes the API of one broker.
+func New(o Options) *API {
+	slots := int(o.Config().Int("max.incremental.fetch.session.cache.slots"))
+	return &API{Options: o, routes: newRoutes(), sessions: newSessions(slots, o.Now), traffic: newTraffic(), pools: newPools()}
+}
+
+// Traffic is what was produced and fetched by topic.
+func (a *API) Traffic() *Traffic { return a.traffic }
+
+// Request is one request with its header parsed.
+type Request struct {
+	wire.RequestHeader
+	// Conn is where it came from.
+	Conn *server.Conn
+
+	frame *server.Frame
+	pools *pools
+}
+
+// Handle is the [server.Handler] of this API. An unknown key, a version that is not served and a body that
+// does not decode close the connection, as Kafka does: the client's next request would be misread as well.
+func (a *API) Handle(ctx context.Context, c *server.Conn, f *server.Frame) server.Reply {
+	header, body, err := wire.ParseRequestHeader(f.Bytes)
+	if err != nil {
+		return a.refuse(c, "a request header does not decode", "error", err)
+	}
+	r := &Request{RequestHeader: header, Conn: c, frame: f, pools: a.pools}
+	route := a.routes.find(header.Key)
+	if route == nil || route.internal && !c.Internal {
+		return a.refuse(c, "a request has an unknown API key", "key", header.Key)
+	}
+	if header.Key == int16(kmsg.ApiVersions) && !route.serves(header.Version) {
+		return a.apiVersionsTooNew(r)
+	}
+	if !route.serves(header.Version) {
+		return a.refuse(c, "a request has a version that is not served", "api", kmsg.NameForKey(header.Key), "version", header.Version)
+	}
+	reply := route.handle(a, ctx, r, body)
+	return a.observed(r, reply)
+}
+
+// observed reports the request once it is answered.
+func (a *API) observed(r *Request, reply server.Reply) server.Reply {
+	if a.Observe == nil {
+		return reply
+	}
+	o := Observation{Key: r.Key, Version: r.Version, Local: time.Since(r.frame.Received)}
+	if reply.Wait == nil {
+		o.Total = o.Local
+		a.Observe(o)
+		return reply
+	}
+	received, wait := r.frame.Received, reply.Wait
+	reply.Wait = func(ctx context.Context) *server.Response {
+		response := wait(ctx)
+		o.Total = time.Since(received)
+		a.Observe(o)
+		return response
+	}
+	return reply
+}
+
+// refuse closes the connection, and says why to the operator.
+func (a *API) refuse(c *server.Conn, why string, attributes ...any) server.Reply {
+	name, version := c.ClientSoftware()
+	a.Logger.Warn("closing a connection: "+why, append(attributes, "peer", c.RemoteAddr, "client", name, "client_version", version)...)
+	return server.Reply{Close: true}
+}
+
+// recovered turns a panic of a request that runs in its own goroutine into a closed connection; the
+// server does the same for those in the reader.
+func (a *API) recovered(r *Request, response **server.Response) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	a.Logger.Error("a request failed with a bug", "api", kmsg.NameForKey(r.Key), "version", r.Version, "panic", cause, "stack", string(debug.Stack()))
+	*response = &server.Response{Close: true}
+}

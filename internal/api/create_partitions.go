@@ -1,0 +1,35 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// createPartitions grows topics to a number of partitions (versions 0 to 3).
+func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
+	response := respondTo(r, kmsg.NewPtrCreatePartitionsResponse())
+	ctx, cancel := within(ctx, q.TimeoutMillis)
+	defer cancel()
+	topics := make([]controller.Growth, 0, len(q.Topics))
+	for _, t := range q.Topics {
+		grow := controller.Growth{Topic: t.Topic, Count: t.Count}
+		for _, assigned := range t.Assignment {
+			replicas := make([]protocol.BrokerID, len(assigned.Replicas))
+			for i, id := range assigned.Replicas {
+				replicas[i] = protocol.BrokerID(id)
+			}
+			grow.Assignment = append(grow.Assignment, replicas)
+		}
+		topics = append(topics, grow)
+	}
+	for _, result := range a.Controller.CreatePartitions(ctx, topics, q.ValidateOnly) {
+		t := kmsg.NewCreatePartitionsResponseTopic()
+		t.Topic, t.ErrorCode, t.ErrorMessage = result.Topic, int16(protocol.CodeOf(result.Err)), protocol.MessageOf(result.Err)
+		response.Topics = append(response.Topics, t)
+	}
+	return response
+}

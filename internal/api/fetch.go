@@ -1,0 +1,258 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/server"
+)
+
+// fetch reads from many partitions (versions 4 to 18; sessions from 7, topic ids from 13 on).
+//
+// The first look runs in the connection's reader. Where it finds fewer than min_bytes, the request waits:
+// appends mark the partitions that it watches, and only those are looked at again.
+func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
+	q := kmsg.NewPtrFetchRequest()
+	q.SetVersion(r.Version)
+	if err := q.ReadFrom(body); err != nil {
+		return a.malformed(r, err)
+	}
+	s, err := a.sessions.find(q)
+	if err != nil {
+		return server.Reply{Response: a.fetchRefused(r, err)}
+	}
+	s.update(a, q)
+	f := &fetch{api: a, request: r, session: s, minBytes: int(q.MinBytes), left: a.fetchBytes(q), committed: q.IsolationLevel == 1, full: s.id == 0,
+		follower: q.ReplicaID >= 0 || q.ReplicaState.ID >= 0, final: q.SessionEpoch == sessionEpochFinal || r.Version < 7}
+	f.look()
+	wait := time.Duration(q.MaxWaitMillis) * time.Millisecond
+	if f.enough() || wait <= 0 || len(s.keys) == 0 {
+		return server.Reply{Response: f.answer()}
+	}
+	return server.Reply{Wait: func(ctx context.Context) *server.Response {
+		f.waitFor(ctx, wait)
+		return f.answer()
+	}}
+}
+
+// fetchBytes is how many bytes the answer may have: the smaller of what the client and the broker allow.
+func (a *API) fetchBytes(q *kmsg.FetchRequest) int {
+	return int(min(q.MaxBytes, a.Config().Int("fetch.max.bytes")))
+}
+
+// fetch is one request in work; it holds the session's lock until it is answered.
+type fetch struct {
+	api     *API
+	request *Request
+	session *session
+
+	minBytes int
+	left     int // bytes that the answer may still grow by
+	found    int // bytes found
+	// committed is read_committed. full answers with every partition, final keeps no session.
+	committed, full, final, follower bool
+	// failed is set where a partition has an error, which the client should learn at once.
+	failed  bool
+	results []fetchResult
+}
+
+// fetchResult is what one partition answers.
+type fetchResult struct {
+	key     int
+	part    *fetchPart
+	err     error
+	slice   log.Slice
+	aborted []log.AbortedTransaction
+	// watermark, stable and start are -1 where the partition cannot tell.
+	watermark, stable, start protocol.Offset
+}
+
+func (f *fetch) enough() bool { return f.found >= f.minBytes || f.failed }
+
+// look reads the queued partitions. Those whose records do not fit any more, and those that records of are
+// sent, stay in the queue: the former come first in the next request, the latter last.
+func (f *fetch) look() {
+	s := f.session
+	s.collect()
+	queue := s.queue
+	s.queue = s.queue[len(s.queue):]
+	var again []int
+	for i, key := range queue {
+		part := s.parts[key]
+		if part == nil {
+			continue
+		}
+		if f.left <= 0 && f.found > 0 && !f.full {
+			s.queue = append(s.queue, queue[i:]...)
+			break
+		}
+		part.queued = false
+		f.forgetResult(part)
+		result := f.read(part)
+		result.key = key
+		if f.keepResult(result) && (result.slice.Length > 0 || result.err != nil) {
+			again = append(again, key)
+		}
+	}
+	for _, key := range again {
+		s.enqueue(key)
+	}
+}
+
+// keepResult adds a result where the client has to learn of it.
+func (f *fetch) keepResult(result fetchResult) bool {
+	part := result.part
+	news := f.full || result.err != nil || result.slice.Length > 0 ||
+		result.watermark != part.toldWatermark || result.start != part.toldStart
+	if !news {
+		return false
+	}
+	f.failed = f.failed || result.err != nil
+	f.found += result.slice.Length
+	f.left -= result.slice.Length
+	part.result = len(f.results)
+	f.results = append(f.results, result)
+	return true
+}
+
+// forgetResult drops what an earlier look of this request found in a partition.
+func (f *fetch) forgetResult(part *fetchPart) {
+	if part.result < 0 {
+		return
+	}
+	old := &f.results[part.result]
+	f.found -= old.slice.Length
+	f.left += old.slice.Length
+	old.slice.Release()
+	*old = fetchResult{}
+	part.result = -1
+}
+
+// read looks at one partition.
+func (f *fetch) read(part *fetchPart) fetchResult {
+	result := fetchResult{part: part, watermark: -1, stable: -1, start: -1}
+	if result.err = f.locate(part); result.err != nil {
+		part.unwatch()
+		part.partition = nil
+		return result
+	}
+	bounds := part.partition.Bounds()
+	result.watermark, result.stable, result.start = bounds.HighWatermark, bounds.LastStable, bounds.Start
+	limit := bounds.Limit(f.committed)
+	size := min(int(part.maxBytes), max(f.left, 0))
+	slice, err := part.partition.Read(part.offset, size, limit, f.found == 0)
+	if err != nil {
+		result.err = err
+		return result
+	}
+	result.slice = slice
+	if f.committed {
+		result.aborted = []log.AbortedTransaction{}
+	}
+	if f.committed && slice.Length > 0 {
+		// Up to the limit, not the slice's end: an entry too many does no harm, one too few does.
+		if result.aborted, err = part.partition.Log().Aborted(part.offset, limit); err != nil {
+			slice.Release()
+			result.slice, result.err = log.Slice{}, err
+		}
+	}
+	return result
+}
+
+// locate finds the partition behind a part and checks that it may be read here.
+func (f *fetch) locate(part *fetchPart) error {
+	if part.name == "" {
+		name, err := f.api.topicName(true, "", part.id)
+		if err != nil {
+			return err
+		}
+		part.name = name
+	}
+	p := part.partition
+	if p == nil {
+		found, err := f.api.Replicas.Partition(protocol.TopicPartition{Topic: part.name, Partition: part.number})
+		if err != nil {
+			if f.session.byID {
+				part.name = ""
+			}
+			return err
+		}
+		p = found
+	}
+	if f.session.byID && p.TopicID() != part.id {
+		part.name = ""
+		return protocol.UnknownTopicID
+	}
+	if f.follower {
+		return protocol.NotLeaderOrFollower // there are no followers yet
+	}
+	if err := p.CheckLeader(part.epoch); err != nil {
+		return err
+	}
+	part.partition = p
+	return nil
+}
+
+// waitFor looks again and again until there is enough or the time is up.
+func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
+	f.session.watchAll()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for !f.enough() {
+		select {
+		case <-f.session.watcher.Wake():
+			f.look()
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answer frames the results and gives the session back.
+func (f *fetch) answer() *server.Response {
+	s := f.session
+	defer s.busy.Unlock()
+	switch {
+	case f.final:
+		s.close()
+	case f.full && len(s.keys) > 0:
+		f.api.sessions.keep(s)
+	}
+	for i := range f.results {
+		result := &f.results[i]
+		if part := result.part; part != nil {
+			part.toldWatermark, part.toldStart, part.result = result.watermark, result.start, -1
+			if result.err != nil {
+				part.toldWatermark, part.toldStart = -1, -1
+			}
+			f.count(result)
+		}
+	}
+	if s.id == 0 && !f.final {
+		s.close()
+	}
+	return frameFetch(f.request, protocol.None, s.id, s.byID, f.results)
+}
+
+// count adds a result to the topic's traffic.
+func (f *fetch) count(result *fetchResult) {
+	if result.err == nil && result.slice.Length == 0 {
+		return
+	}
+	counters := f.api.traffic.Topic(result.part.name)
+	counters.BytesOut.Add(int64(result.slice.Length))
+	if result.err != nil {
+		counters.FailedFetches.Add(1)
+	}
+}
+
+// fetchRefused answers a request whose session is not what it says.
+func (a *API) fetchRefused(r *Request, err error) *server.Response {
+	return frameFetch(r, protocol.CodeOf(err), 0, false, nil)
+}

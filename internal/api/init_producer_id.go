@@ -1,0 +1,54 @@
+package api
+
+import (
+	"context"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// initProducerID gives an idempotent producer its id (versions 0 to 5). Transactional ids are refused with
+// a final error until there are transactions.
+func (a *API) initProducerID(ctx context.Context, r *Request, q *kmsg.InitProducerIDRequest) *kmsg.InitProducerIDResponse {
+	response := respondTo(r, kmsg.NewPtrInitProducerIDResponse())
+	response.ProducerID, response.ProducerEpoch = -1, -1
+	if q.TransactionalID != nil {
+		a.Logger.Warn("a client wants transactions, which are not supported yet", "transactional_id", *q.TransactionalID)
+		response.ErrorCode = int16(protocol.InvalidRequest)
+		return response
+	}
+	id, err := a.producers.next(func() (protocol.ProducerID, int32, error) { return a.Controller.AllocateProducerIDs(ctx, a.Self) })
+	if err != nil {
+		a.Logger.Error("no producer ids can be had", "error", err)
+		response.ErrorCode = int16(protocol.CoordinatorLoadInProgress)
+		return response
+	}
+	response.ProducerID, response.ProducerEpoch = int64(id), 0
+	return response
+}
+
+// producerIDs hands out ids from the block that the controller gave this broker.
+type producerIDs struct {
+	mu   sync.Mutex
+	at   protocol.ProducerID
+	left int32
+}
+
+// next takes one id; where the block is used up, allocate gets another.
+func (p *producerIDs) next(allocate func() (protocol.ProducerID, int32, error)) (protocol.ProducerID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left == 0 {
+		first, count, err := allocate()
+		if err != nil {
+			return protocol.NoProducerID, err
+		}
+		p.at, p.left = first, count
+	}
+	id := p.at
+	p.at++
+	p.left--
+	return id, nil
+}

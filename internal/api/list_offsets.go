@@ -1,0 +1,96 @@
+package api
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/replica"
+)
+
+// The timestamps of ListOffsets that are no times.
+const (
+	latestOffset        = -1
+	earliestOffset      = -2
+	maxTimestampOffset  = -3
+	earliestLocalOffset = -4
+	latestTieredOffset  = -5
+	earliestPending     = -6
+)
+
+// since is the first version that knows a special timestamp.
+var sinceListOffsets = map[int64]int16{maxTimestampOffset: 7, earliestLocalOffset: 8, latestTieredOffset: 9, earliestPending: 11}
+
+// listOffsets finds offsets by time (versions 1 to 11). Isolation bounds what "latest" means: the last
+// stable offset for read_committed, else the high watermark. A time that no record reaches gives -1.
+func (a *API) listOffsets(r *Request, q *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsResponse {
+	response := respondTo(r, kmsg.NewPtrListOffsetsResponse())
+	for _, t := range q.Topics {
+		topic := kmsg.NewListOffsetsResponseTopic()
+		topic.Topic = t.Topic
+		for i := range t.Partitions {
+			topic.Partitions = append(topic.Partitions, a.listOffset(q, t.Topic, &t.Partitions[i]))
+		}
+		response.Topics = append(response.Topics, topic)
+	}
+	return response
+}
+
+func (a *API) listOffset(q *kmsg.ListOffsetsRequest, topic string, asked *kmsg.ListOffsetsRequestTopicPartition) kmsg.ListOffsetsResponseTopicPartition {
+	answer := kmsg.NewListOffsetsResponseTopicPartition()
+	answer.Partition, answer.Timestamp, answer.Offset, answer.LeaderEpoch = asked.Partition, -1, -1, -1
+	p, err := a.Replicas.Partition(protocol.TopicPartition{Topic: topic, Partition: asked.Partition})
+	if err == nil {
+		err = p.CheckLeader(protocol.LeaderEpoch(asked.CurrentLeaderEpoch))
+	}
+	if err == nil && q.Version < sinceListOffsets[asked.Timestamp] {
+		err = protocol.UnsupportedVersion
+	}
+	if err == nil {
+		var found log.Found
+		if found, err = findOffset(p, asked.Timestamp, q.IsolationLevel == 1); err == nil {
+			answer.Offset, answer.Timestamp, answer.LeaderEpoch = int64(found.Offset), found.Timestamp, int32(found.Epoch)
+		}
+	}
+	answer.ErrorCode = int16(protocol.CodeOf(err))
+	return answer
+}
+
+// findOffset looks one timestamp up; an offset of -1 is "none".
+func findOffset(p *replica.Partition, timestamp int64, committed bool) (log.Found, error) {
+	none := log.Found{Offset: protocol.NoOffset, Timestamp: -1, Epoch: protocol.NoLeaderEpoch}
+	bounds, l := p.Bounds(), p.Log()
+	epoch, _ := p.Leader()
+	limit := bounds.Limit(committed)
+	switch timestamp {
+	case latestOffset:
+		return log.Found{Offset: limit, Timestamp: -1, Epoch: epoch}, nil
+	case earliestOffset, earliestLocalOffset:
+		none.Offset = bounds.Start
+		none.Epoch = epoch
+		if l != nil {
+			none.Epoch = l.EpochAt(bounds.Start)
+		}
+		return none, nil
+	case latestTieredOffset, earliestPending:
+		return none, nil
+	}
+	if l == nil {
+		return none, nil
+	}
+	var found log.Found
+	var err error
+	ok := true
+	if timestamp == maxTimestampOffset {
+		found, err = l.MaxTimestamp()
+	} else {
+		found, ok, err = l.OffsetForTime(timestamp)
+	}
+	if err != nil {
+		return none, err
+	}
+	if !ok || found.Offset >= limit {
+		return none, nil
+	}
+	return found, nil
+}

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/server"
+)
+
+// autoCreateTimeout bounds how long a Metadata request waits for the topics that it creates.
+const autoCreateTimeout = 5 * time.Second
+
+// metadata tells of brokers and topics (versions 0 to 13), each broker by the address of the listener that
+// the client uses. In version 0 an empty list of topics means all, later null does. Topics that are asked
+// for by name and do not exist are created where the broker's and the request's settings allow it.
+func (a *API) metadata(_ context.Context, r *Request, body []byte) server.Reply {
+	q, err := decode[kmsg.MetadataRequest](r, body)
+	if err != nil {
+		return a.malformed(r, err)
+	}
+	missing := a.toCreate(r, q)
+	if len(missing) == 0 {
+		return server.Reply{Response: encode(r, a.metadataNow(r, q, nil))}
+	}
+	return server.Reply{Hold: true, Wait: func(ctx context.Context) (response *server.Response) {
+		defer a.recovered(r, &response)
+		return encode(r, a.metadataNow(r, q, a.autoCreate(ctx, missing)))
+	}}
+}
+
+// toCreate lists the topics that the request creates.
+func (a *API) toCreate(r *Request, q *kmsg.MetadataRequest) []string {
+	if r.Version >= 4 && !q.AllowAutoTopicCreation || !a.Config().Bool("auto.create.topics.enable") {
+		return nil
+	}
+	var missing []string
+	image := a.View.Image()
+	for _, t := range q.Topics {
+		if t.Topic != nil && *t.Topic != "" && image.Topic(*t.Topic) == nil && protocol.ValidateTopicName(*t.Topic) == nil {
+			missing = append(missing, *t.Topic)
+		}
+	}
+	return missing
+}
+
+// autoCreate creates topics with the broker's defaults and returns why some could not be.
+func (a *API) autoCreate(ctx context.Context, names []string) map[string]error {
+	ctx, cancel := context.WithTimeout(ctx, autoCreateTimeout)
+	defer cancel()
+	topics := make([]controller.NewTopic, 0, len(names))
+	for _, name := range names {
+		topics = append(topics, a.automatic(name))
+	}
+	failed := map[string]error{}
+	for _, result := range a.create(ctx, topics, false) {
+		if result.Err != nil && protocol.CodeOf(result.Err) != protocol.TopicAlreadyExists {
+			failed[result.Name] = result.Err
+		}
+	}
+	return failed
+}
+
+// metadataNow answers from the present image.
+func (a *API) metadataNow(r *Request, q *kmsg.MetadataRequest, failed map[string]error) *kmsg.MetadataResponse {
+	image := a.View.Image()
+	response := respondTo(r, kmsg.NewPtrMetadataResponse())
+	for _, b := range image.Brokers() {
+		if e, ok := b.Endpoint(r.Conn.Listener); ok {
+			broker := kmsg.NewMetadataResponseBroker()
+			broker.NodeID, broker.Host, broker.Port, broker.Rack = int32(b.ID), e.Host, e.Port, b.Rack
+			response.Brokers = append(response.Brokers, broker)
+		}
+	}
+	response.ClusterID = &image.ClusterID
+	response.ControllerID = int32(image.Controller)
+	response.AuthorizedOperations = operations(q.IncludeClusterAuthorizedOperations, clusterOperations)
+	if q.Topics == nil || r.Version == 0 && len(q.Topics) == 0 {
+		for _, name := range image.Topics() {
+			response.Topics = append(response.Topics, a.metadataTopic(r, q, image.Topic(name)))
+		}
+		return response
+	}
+	for _, asked := range q.Topics {
+		response.Topics = append(response.Topics, a.metadataAsked(r, q, image, asked, failed))
+	}
+	return response
+}
+
+// metadataAsked answers for one topic of the request, by name or by id.
+func (a *API) metadataAsked(r *Request, q *kmsg.MetadataRequest, image *metadata.Image, asked kmsg.MetadataRequestTopic, failed map[string]error) kmsg.MetadataResponseTopic {
+	var found *metadata.Topic
+	err := error(protocol.UnknownTopicOrPartition)
+	switch {
+	case asked.Topic != nil:
+		found = image.Topic(*asked.Topic)
+		if protocol.ValidateTopicName(*asked.Topic) != nil {
+			err = protocol.InvalidTopic
+		} else if failure := failed[*asked.Topic]; failure != nil {
+			err = failure
+		}
+	default:
+		found = image.TopicByID(asked.TopicID)
+		err = protocol.UnknownTopicID
+	}
+	if found != nil {
+		return a.metadataTopic(r, q, found)
+	}
+	t := kmsg.NewMetadataResponseTopic()
+	t.ErrorCode, t.Topic, t.TopicID = int16(protocol.CodeOf(err)), asked.Topic, asked.TopicID
+	if t.Topic == nil && r.Version < 12 {
+		t.Topic = new(string)
+	}
+	if t.Topic != nil {
+		t.IsInternal = protocol.IsInternalTopic(*t.Topic)
+	}
+	t.AuthorizedOperations = notAsked
+	return t
+}
+
+func (a *API) metadataTopic(r *Request, q *kmsg.MetadataRequest, topic *metadata.Topic) kmsg.MetadataResponseTopic {
+	t := kmsg.NewMetadataResponseTopic()
+	t.Topic, t.TopicID, t.IsInternal = &topic.Name, topic.ID, protocol.IsInternalTopic(topic.Name)
+	t.AuthorizedOperations = operations(q.IncludeTopicAuthorizedOperations, topicOperations)
+	for number, state := range topic.Partitions {
+		p := kmsg.NewMetadataResponseTopicPartition()
+		p.Partition, p.Leader, p.LeaderEpoch = int32(number), int32(state.Leader), int32(state.LeaderEpoch)
+		p.Replicas, p.ISR, p.OfflineReplicas = ids(state.Replicas), ids(state.ISR), ids(state.Offline)
+		if a.View.Image().Broker(state.Leader) == nil {
+			p.ErrorCode, p.Leader = int16(protocol.LeaderNotAvailable), int32(protocol.NoBroker)
+		}
+		t.Partitions = append(t.Partitions, p)
+	}
+	return t
+}
+
+// ids turns broker ids into what kmsg takes; never nil, which some versions would write as null.
+func ids(brokers []protocol.BrokerID) []int32 {
+	out := make([]int32, len(brokers))
+	for i, b := range brokers {
+		out[i] = int32(b)
+	}
+	return out
+}

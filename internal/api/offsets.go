@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// offsetCommit stores offsets of a group (versions 2 to 10). From version 10 on topics go by id: those that
+// are not known are refused one by one, the others reach the coordinator under their names.
+func (a *API) offsetCommit(ctx context.Context, r *Request, q *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
+	var unknown []kmsg.OffsetCommitResponseTopic
+	topics := q.Topics[:0]
+	for _, t := range q.Topics {
+		name, err := a.topicName(r.Version >= 10, t.Topic, t.TopicID)
+		if err == nil && a.View.Image().Topic(name) == nil {
+			err = protocol.UnknownTopicOrPartition
+		}
+		if err != nil {
+			unknown = append(unknown, refusedCommit(t, err))
+			continue
+		}
+		t.Topic = name
+		topics = append(topics, t)
+	}
+	q.Topics = topics
+	response := a.Groups.OffsetCommit(ctx, q)
+	response.Topics = append(response.Topics, unknown...)
+	return response
+}
+
+func refusedCommit(t kmsg.OffsetCommitRequestTopic, err error) kmsg.OffsetCommitResponseTopic {
+	answer := kmsg.NewOffsetCommitResponseTopic()
+	answer.Topic, answer.TopicID = t.Topic, t.TopicID
+	for _, p := range t.Partitions {
+		one := kmsg.NewOffsetCommitResponseTopicPartition()
+		one.Partition, one.ErrorCode = p.Partition, int16(protocol.CodeOf(err))
+		answer.Partitions = append(answer.Partitions, one)
+	}
+	return answer
+}
+
+// offsetFetch reads offsets of groups (versions 1 to 10, many groups from 8 on, topic ids from 10 on). A
+// null list of topics means all that the group has.
+func (a *API) offsetFetch(ctx context.Context, r *Request, q *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
+	if r.Version < 10 {
+		return a.Groups.OffsetFetch(ctx, q)
+	}
+	unknown := make([][]kmsg.OffsetFetchResponseGroupTopic, len(q.Groups))
+	for i := range q.Groups {
+		unknown[i] = a.nameTopics(&q.Groups[i])
+	}
+	response := a.Groups.OffsetFetch(ctx, q)
+	for i := range response.Groups {
+		a.identifyTopics(&response.Groups[i])
+		response.Groups[i].Topics = append(response.Groups[i].Topics, unknown[i]...)
+	}
+	return response
+}
+
+// nameTopics fills in the names of a group's topics and takes those out that are not known.
+func (a *API) nameTopics(g *kmsg.OffsetFetchRequestGroup) (unknown []kmsg.OffsetFetchResponseGroupTopic) {
+	if g.Topics == nil {
+		return nil
+	}
+	known := g.Topics[:0]
+	for _, t := range g.Topics {
+		name, err := a.topicName(true, "", t.TopicID)
+		if err == nil {
+			t.Topic = name
+			known = append(known, t)
+			continue
+		}
+		answer := kmsg.NewOffsetFetchResponseGroupTopic()
+		answer.TopicID = t.TopicID
+		for _, number := range t.Partitions {
+			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+			p.Partition, p.Offset, p.Metadata, p.ErrorCode = number, -1, new(string), int16(protocol.UnknownTopicID)
+			answer.Partitions = append(answer.Partitions, p)
+		}
+		unknown = append(unknown, answer)
+	}
+	g.Topics = known
+	return unknown
+}
+
+// identifyTopics fills in the ids of a group's topics; those that were deleted since have none, and go.
+func (a *API) identifyTopics(g *kmsg.OffsetFetchResponseGroup) {
+	image := a.View.Image()
+	known := g.Topics[:0]
+	for _, t := range g.Topics {
+		if topic := image.Topic(t.Topic); topic != nil {
+			t.TopicID = topic.ID
+			known = append(known, t)
+		}
+	}
+	g.Topics = known
+}

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+	"github.com/barnabas-mq/barnabas/internal/replica"
+	"github.com/barnabas-mq/barnabas/internal/server"
+)
+
+// produce appends one batch to each named partition (versions 3 to 13; 13 names topics by id).
+//
+// Everything up to the append runs in the connection's reader, since two pipelined batches of one
+// idempotent producer must append in the order sent. With acks=all the answer then waits until every
+// batch is committed; with acks=0 there is none, and an error closes the connection, which is all that
+// such a producer can notice.
+func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply {
+	p := r.pools.produces.Get().(*produce)
+	p.reset(r)
+	if err := p.request.ReadFrom(body); err != nil {
+		return a.malformed(r, err)
+	}
+	acks := replica.Acks(p.request.Acks)
+	if acks < replica.AcksAll || acks > replica.AcksLeader {
+		a.refuseAll(p, protocol.InvalidRequiredAcks)
+	} else {
+		a.appendAll(ctx, p, acks)
+	}
+	switch {
+	case acks == replica.AcksNone:
+		failed := p.failed
+		p.done(r)
+		return server.Reply{NoResponse: true, Close: failed}
+	case len(p.waits) == 0:
+		response := p.encode(r)
+		p.done(r)
+		return server.Reply{Response: response}
+	}
+	timeout := time.Duration(max(p.request.TimeoutMillis, 0)) * time.Millisecond
+	p.request = kmsg.ProduceRequest{} // its records are in a buffer that belongs to somebody else from now on
+	return server.Reply{Timeout: timeout, Wait: func(ctx context.Context) *server.Response {
+		p.wait(ctx)
+		return p.encode(r)
+	}}
+}
+
+// produce is one request in work.
+type produce struct {
+	request  kmsg.ProduceRequest
+	response kmsg.ProduceResponse
+	waits    []produceWait
+	failed   bool
+}
+
+// produceWait is a batch that is appended but perhaps not committed.
+type produceWait struct {
+	partition        *replica.Partition
+	epoch            protocol.LeaderEpoch
+	end              protocol.Offset
+	topic, atInTopic int // where its answer is
+}
+
+func (p *produce) reset(r *Request) {
+	p.request.Topics = p.request.Topics[:0]
+	p.request.SetVersion(r.Version)
+	p.response.Topics = p.response.Topics[:0]
+	p.response.SetVersion(r.Version)
+	p.waits, p.failed = p.waits[:0], false
+}
+
+// done gives the parts back for another request.
+func (p *produce) done(r *Request) {
+	for i := range p.request.Topics {
+		p.request.Topics[i].Partitions = nil
+	}
+	r.pools.produces.Put(p)
+}
+
+func (p *produce) encode(r *Request) *server.Response { return encode(r, &p.response) }
+
+// wait ends when every batch is committed or can no longer be, or ctx ends.
+func (p *produce) wait(ctx context.Context) {
+	for _, w := range p.waits {
+		if err := w.partition.Wait(ctx, w.epoch, w.end); err != nil {
+			answer := &p.response.Topics[w.topic].Partitions[w.atInTopic]
+			answer.ErrorCode = int16(protocol.CodeOf(err))
+			answer.BaseOffset, answer.LogStartOffset, answer.LogAppendTime = -1, -1, -1
+		}
+	}
+}
+
+// refuseAll answers every partition of the request with the same error.
+func (a *API) refuseAll(p *produce, err error) {
+	p.failed = true
+	for i := range p.request.Topics {
+		t := &p.request.Topics[i]
+		answers := p.beginTopic(t, t.Topic)
+		for j := range t.Partitions {
+			answers[j] = refusedProduce(t.Partitions[j].Partition, err)
+		}
+	}
+}
+
+// beginTopic adds a topic to the answer, with room for its partitions.
+func (p *produce) beginTopic(t *kmsg.ProduceRequestTopic, name string) []kmsg.ProduceResponseTopicPartition {
+	answers := make([]kmsg.ProduceResponseTopicPartition, len(t.Partitions))
+	topic := kmsg.NewProduceResponseTopic()
+	topic.Topic, topic.TopicID, topic.Partitions = name, t.TopicID, answers
+	p.response.Topics = append(p.response.Topics, topic)
+	return answers
+}
+
+// appendAll appends the request's batches, and collects what to wait for.
+func (a *API) appendAll(ctx context.Context, p *produce, acks replica.Acks) {
+	for i := range p.request.Topics {
+		t := &p.request.Topics[i]
+		name, err := a.topicName(p.request.Version >= 13, t.Topic, t.TopicID)
+		answers := p.beginTopic(t, name)
+		for j := range t.Partitions {
+			part := &t.Partitions[j]
+			if err != nil {
+				answers[j] = refusedProduce(part.Partition, err)
+				p.failed = true
+				continue
+			}
+			wait, failure := a.appendOne(ctx, protocol.TopicPartition{Topic: name, Partition: part.Partition}, part.Records, acks, p.request.Version, &answers[j])
+			if failure != nil {
+				answers[j] = refusedProduce(part.Partition, failure)
+				a.traffic.Topic(name).FailedProduces.Add(1)
+				p.failed = true
+			} else if wait.partition != nil {
+				wait.topic, wait.atInTopic = i, j
+				p.waits = append(p.waits, wait)
+			}
+		}
+	}
+}
+
+// topicName is the name of a topic that a request names by id, from the version on that does; otherwise
+// the name itself.
+func (a *API) topicName(byID bool, name string, id [16]byte) (string, error) {
+	if !byID {
+		return name, nil
+	}
+	if topic := a.View.Image().TopicByID(id); topic != nil {
+		return topic.Name, nil
+	}
+	return "", protocol.UnknownTopicID
+}
+
+// appendOne appends one batch and fills in its answer. What it returns is to be waited for, unless its
+// partition is nil.
+func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records []byte, acks replica.Acks, version int16, answer *kmsg.ProduceResponseTopicPartition) (produceWait, error) {
+	var wait produceWait
+	if protocol.IsInternalTopic(tp.Topic) {
+		return wait, protocol.InvalidTopic
+	}
+	p, err := a.Replicas.Partition(tp)
+	if err != nil {
+		return wait, err
+	}
+	if err := p.CheckLeader(protocol.NoLeaderEpoch); err != nil {
+		return wait, err
+	}
+	validated, err := p.Validate(records, record.FromClient, version, a.Now())
+	if err != nil {
+		return wait, err
+	}
+	appended, epoch, err := p.Append(ctx, validated, acks)
+	if err != nil {
+		return wait, err
+	}
+	*answer = kmsg.NewProduceResponseTopicPartition()
+	answer.Partition, answer.BaseOffset = tp.Partition, int64(appended.First)
+	answer.LogAppendTime, answer.LogStartOffset = appended.AppendTime, int64(appended.StartOffset)
+	if !appended.Duplicate {
+		counters := a.traffic.Topic(tp.Topic)
+		counters.BytesIn.Add(int64(len(validated.Batch)))
+		counters.RecordsIn.Add(int64(validated.Count))
+	}
+	if acks == replica.AcksAll && p.Bounds().HighWatermark <= appended.Last {
+		wait = produceWait{partition: p, epoch: epoch, end: appended.Last + 1}
+	}
+	return wait, nil
+}
+
+// refusedProduce is the answer for a batch that was not appended.
+func refusedProduce(partition int32, err error) kmsg.ProduceResponseTopicPartition {
+	answer := kmsg.NewProduceResponseTopicPartition()
+	answer.Partition, answer.ErrorCode = partition, int16(protocol.CodeOf(err))
+	answer.BaseOffset, answer.LogAppendTime, answer.LogStartOffset = -1, -1, -1
+	if coded, ok := errors.AsType[*protocol.Error](err); ok {
+		answer.ErrorMessage = &coded.Message
+	}
+	for _, one := range record.RecordErrorsOf(err) {
+		e := kmsg.NewProduceResponseTopicPartitionErrorRecord()
+		e.RelativeOffset, e.ErrorMessage = one.Index, &one.Message
+		answer.ErrorRecords = append(answer.ErrorRecords, e)
+	}
+	return answer
+}

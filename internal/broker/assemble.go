@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/barnabas-mq/barnabas/internal/api"
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/group"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/replica"
+	"github.com/barnabas-mq/barnabas/internal/server"
+	"github.com/barnabas-mq/barnabas/internal/view"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// assemble makes the parts that answer requests.
+func (b *Broker) assemble(ctx, _ context.Context) error {
+	b.replicas = replica.New(replica.Options{
+		Self: b.id, Dirs: b.dirs, Logger: b.logger,
+		Topic: func(overrides map[string]string) (config.Topic, error) { return b.Config().Topic(overrides) },
+	})
+	partitions, err := b.groupPartitions(ctx)
+	if err != nil {
+		return err
+	}
+	b.groups = group.NewCoordinator(group.Options{
+		Partitions: partitions, Config: b.groupConfig, Log: b.groupLog, Now: b.options.Now, Logger: b.logger,
+	})
+	b.controller = controller.New(controller.Options{
+		BrokerID: b.id, Config: b.Config, Now: b.options.Now, Logger: b.logger, Seed: uint64(b.options.Now().UnixNano()),
+		Dial: func(context.Context, *metadata.Broker) (net.Conn, error) { return b.server.Pipe(), nil },
+	})
+	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger})
+	b.api = api.New(api.Options{
+		Self: b.id, ClusterID: b.dirs.ClusterID(), Config: b.Config, Replicas: b.replicas, Dirs: b.dirs, View: b.view,
+		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.options.Observe, Logger: b.logger,
+	})
+	return nil
+}
+
+// groupPartitions is how many partitions __consumer_offsets has: what an existing one has, otherwise what is
+// configured. It never changes afterwards, since a group's partition follows from it.
+func (b *Broker) groupPartitions(ctx context.Context) (int, error) {
+	data, _, err := b.session.Get(ctx, znode.TopicPath(protocol.GroupMetadataTopic))
+	if err != nil {
+		return int(b.Config().Int("offsets.topic.num.partitions")), nil //nolint:nilerr // there is no such topic yet
+	}
+	topic, err := znode.DecodeTopic(protocol.GroupMetadataTopic, data)
+	if err != nil {
+		return 0, err
+	}
+	return len(topic.Replicas), nil
+}
+
+// listen binds the listeners; clients wait in the backlog until the broker has joined.
+func (b *Broker) listen(context.Context, context.Context) error {
+	c := b.Config()
+	var listeners []server.Listener
+	for _, l := range c.Listeners() {
+		if l.Protocol != config.Plaintext {
+			return fmt.Errorf("listener %s uses %s, which is not supported yet: only PLAINTEXT is", l.Name, l.Protocol)
+		}
+		listeners = append(listeners, server.Listener{Name: l.Name, Address: l.Address(), Protocol: l.Protocol.String()})
+	}
+	limits, err := connectionLimits(c)
+	if err != nil {
+		return err
+	}
+	b.server, err = server.New(server.Options{
+		Listeners: listeners, Handler: b.api.Handle, Limits: limits, Logger: b.logger,
+		IdleTimeout: c.Duration("connections.max.idle.ms"),
+		SendBuffer:  max(int(c.Int("socket.send.buffer.bytes")), 0), ReceiveBuffer: max(int(c.Int("socket.receive.buffer.bytes")), 0),
+	})
+	return err
+}
+
+func connectionLimits(c *config.Broker) (server.Limits, error) {
+	limits := server.Limits{
+		MaxFrame: int(c.Int("socket.request.max.bytes")), MaxConnections: bounded(c.Int("max.connections")),
+		PerIP: bounded(c.Int("max.connections.per.ip")), PerIPOverrides: map[string]int{},
+	}
+	if budget := c.Long("queued.max.request.bytes"); budget > 0 {
+		limits.InFlightBytes = budget
+	}
+	overrides, err := c.ConnectionsPerIP()
+	for address, n := range overrides {
+		limits.PerIPOverrides[address] = int(n)
+	}
+	return limits, err
+}
+
+// bounded turns Kafka's "no limit" into ours.
+func bounded(n int32) int {
+	if n == 1<<31-1 {
+		return 0
+	}
+	return int(n)
+}
+
+// endpoints are the advertised addresses; where a port was left to the system, the one that it gave.
+func (b *Broker) endpoints() []metadata.Endpoint {
+	c := b.Config()
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = "localhost"
+	}
+	var endpoints []metadata.Endpoint
+	for _, l := range c.Advertised(hostname) {
+		e := metadata.Endpoint{Listener: l.Name, Host: l.Host, Port: l.Port, Protocol: metadata.SecurityProtocol(l.Protocol)}
+		if address, ok := b.server.Addr(l.Name).(*net.TCPAddr); ok && e.Port == 0 {
+			e.Port = int32(address.Port)
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints
+}

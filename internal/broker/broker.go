@@ -1,0 +1,198 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/api"
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/group"
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/logdir"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/replica"
+	"github.com/barnabas-mq/barnabas/internal/server"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+	"github.com/barnabas-mq/barnabas/internal/view"
+)
+
+// Options are what a broker is made of.
+type Options struct {
+	// Config is the broker's configuration.
+	Config *config.Broker
+	// FS holds the data; nil means the operating system's files.
+	FS vfs.FS
+	// Memory keeps the cluster's metadata in memory instead of in the metadata directory.
+	Memory bool
+	// Now is the wall clock; nil means time.Now.
+	Now func() time.Time
+	// Observe is told of every answered request; nil for nobody.
+	Observe func(api.Observation)
+	// Logger gets what an operator should know; nil discards it.
+	Logger *slog.Logger
+}
+
+// Broker is a running broker. Its methods may be called concurrently.
+type Broker struct {
+	options Options
+	config  atomic.Pointer[config.Broker]
+	logger  *slog.Logger
+
+	dirs       *logdir.Set
+	files      *log.FileCache
+	store      coordination.Store
+	closeStore func() error
+	session    coordination.Session
+	id         protocol.BrokerID
+	replicas   *replica.Replicas
+	groups     *group.Coordinator
+	view       *view.View
+	controller *controller.Controller
+	api        *api.API
+	server     *server.Server
+
+	// background is what runs until the broker stops.
+	background sync.WaitGroup
+	cancel     context.CancelFunc
+
+	stopping sync.Once
+	done     chan struct{}
+	failure  atomic.Pointer[error]
+}
+
+// Start runs a broker and returns when clients can use it. ctx bounds the start only.
+func Start(ctx context.Context, o Options) (*Broker, error) {
+	if o.FS == nil {
+		o.FS = vfs.OS()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	b := &Broker{options: o, logger: o.Logger, done: make(chan struct{})}
+	b.config.Store(o.Config)
+	began := time.Now()
+	if err := b.start(ctx); err != nil {
+		b.abandon()
+		return nil, err
+	}
+	b.logger.Info("serving", "broker", b.id, "cluster", b.dirs.ClusterID(), "listeners", b.Addresses(), "took", time.Since(began).Round(time.Millisecond))
+	return b, nil
+}
+
+// start runs the steps of the package comment.
+func (b *Broker) start(ctx context.Context) error {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b.cancel = cancel
+	for _, step := range []struct {
+		name string
+		run  func(ctx, running context.Context) error
+	}{
+		{"opening the log directories", b.openDirs},
+		{"opening the metadata store", b.openStore},
+		{"loading the logs", b.loadLogs},
+		{"putting the parts together", b.assemble},
+		{"opening the listeners", b.listen},
+		{"joining the cluster", b.join},
+	} {
+		if err := step.run(ctx, running); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// Config is the configuration as it is now, dynamic properties included.
+func (b *Broker) Config() *config.Broker { return b.config.Load() }
+
+// Addresses are the hosts and ports of the listeners, in their order.
+func (b *Broker) Addresses() []string {
+	var addresses []string
+	for _, l := range b.Config().Listeners() {
+		addresses = append(addresses, b.server.Addr(l.Name).String())
+	}
+	return addresses
+}
+
+// Done is closed when the broker has stopped.
+func (b *Broker) Done() <-chan struct{} { return b.done }
+
+// Err is why the broker stopped by itself; nil before that and after Stop.
+func (b *Broker) Err() error {
+	if err := b.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Stop ends the broker in order. Where ctx ends first, it stops as after a crash.
+func (b *Broker) Stop(ctx context.Context) error {
+	var err error
+	b.stopping.Do(func() {
+		err = b.stop(ctx)
+		close(b.done)
+	})
+	<-b.done
+	return err
+}
+
+// stop runs the steps of the package comment.
+func (b *Broker) stop(ctx context.Context) error {
+	errs := []error{b.server.Shutdown(ctx)}
+	b.groups.Close()
+	b.cancel()
+	b.background.Wait()
+	errs = append(errs, b.session.Close())
+	b.view.Close()
+	errs = append(errs, b.dirs.Close(ctx), b.closeStore())
+	return errors.Join(errs...)
+}
+
+// fail stops the broker by itself.
+func (b *Broker) fail(err error) {
+	b.logger.Error("the broker cannot go on", "error", err)
+	b.failure.CompareAndSwap(nil, &err)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), failTimeout)
+		defer cancel()
+		_ = b.Stop(ctx) // the first failure is the one that counts
+	}()
+}
+
+// failTimeout bounds the orderly part of a stop after a failure.
+const failTimeout = 5 * time.Second
+
+// abandon gives back what a start that failed has taken.
+func (b *Broker) abandon() {
+	b.cancel()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // nothing was written that would need to be synced
+	if b.server != nil {
+		_ = b.server.Shutdown(ctx)
+	}
+	if b.groups != nil {
+		b.groups.Close()
+	}
+	b.background.Wait()
+	if b.session != nil {
+		_ = b.session.Close()
+	}
+	if b.view != nil {
+		b.view.Close()
+	}
+	if b.dirs != nil {
+		_ = b.dirs.Close(ctx)
+	}
+	if b.closeStore != nil {
+		_ = b.closeStore()
+	}
+}

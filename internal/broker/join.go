@@ -1,0 +1,128 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/replica"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// join registers the broker, runs the controller, waits for the first image, and lets clients in.
+func (b *Broker) join(ctx, running context.Context) error {
+	if err := b.view.Follow(ctx, b.session); err != nil {
+		return err
+	}
+	epoch, err := controller.Register(ctx, b.session, b.registration())
+	if err != nil {
+		return err
+	}
+	b.dirs.SetBrokerEpoch(epoch)
+	b.view.SetBrokerEpoch(epoch)
+	b.background.Go(func() { b.runController(running) })
+	b.background.Go(func() { b.watchDirs(running) })
+	select {
+	case <-b.view.Ready():
+	case <-ctx.Done():
+		return fmt.Errorf("no metadata came from a controller: %w", ctx.Err())
+	}
+	b.server.Start()
+	b.background.Go(func() { b.dirs.Run(running) })
+	return nil
+}
+
+func (b *Broker) registration() znode.Registration {
+	r := znode.Registration{Timestamp: b.options.Now().UnixMilli(), Stopped: znode.StopUnknown}
+	r.ID, r.Endpoints = b.id, b.endpoints()
+	if rack := b.Config().String("broker.rack"); rack != "" {
+		r.Rack = &rack
+	}
+	return r
+}
+
+// runController takes part in elections until the broker stops. Without a session it cannot go on.
+func (b *Broker) runController(running context.Context) {
+	if err := b.controller.Run(running, b.session); err != nil && running.Err() == nil {
+		b.fail(fmt.Errorf("the session with the metadata store ended: %w", err))
+	}
+}
+
+// watchDirs stops the broker where the directory of the metadata fails.
+func (b *Broker) watchDirs(running context.Context) {
+	for {
+		select {
+		case dir := <-b.dirs.Failed():
+			if dir == b.dirs.MetadataDir() {
+				b.fail(fmt.Errorf("the directory of the metadata, %s, failed", dir))
+				return
+			}
+		case <-running.Done():
+			return
+		}
+	}
+}
+
+// apply hands a change of the cluster to the parts, in this order: the broker's own properties, since they
+// are the defaults of topics; the replicas; the coordinators, which read what the replicas lead.
+func (b *Broker) apply(delta metadata.Delta, image *metadata.Image) map[protocol.TopicPartition]error {
+	b.configure(delta, image)
+	failed := b.replicas.Apply(delta, image)
+	b.coordinate(delta, failed)
+	return failed
+}
+
+// configure takes over dynamic properties of this broker.
+func (b *Broker) configure(delta metadata.Delta, image *metadata.Image) {
+	for _, entity := range delta.Configs {
+		if entity.Type() != metadata.BrokerEntities {
+			continue
+		}
+		next, err := b.options.Config.WithDynamic(image.BrokerConfig(b.id), image.BrokerConfig(protocol.NoBroker))
+		if err != nil {
+			b.logger.Error("the broker keeps its old properties: the new ones are not valid", "error", err)
+			return
+		}
+		b.config.Store(next)
+		b.dirs.SetConfig(next)
+		if limits, err := connectionLimits(next); err == nil {
+			b.server.SetLimits(limits)
+		}
+		return
+	}
+}
+
+// coordinate tells the group coordinator which partitions it has, and which topics are gone.
+func (b *Broker) coordinate(delta metadata.Delta, failed map[protocol.TopicPartition]error) {
+	for _, change := range delta.Replicas {
+		if change.Topic != protocol.GroupMetadataTopic {
+			continue
+		}
+		if change.Role != metadata.Lead || failed[change.TopicPartition] != nil {
+			b.groups.Resign(change.Partition)
+			continue
+		}
+		if p, err := b.replicas.Partition(change.TopicPartition); err == nil {
+			b.groups.Lead(change.Partition, change.State.LeaderEpoch, replica.NewCoordinatorLog(p, b.options.Now))
+		}
+	}
+	if len(delta.Deleted) > 0 {
+		b.background.Go(b.forgetTopics)
+	}
+}
+
+// forgetTopics drops the committed offsets of topics that do not exist any more.
+func (b *Broker) forgetTopics() {
+	ctx, cancel := context.WithTimeout(context.Background(), b.Config().Duration("request.timeout.ms"))
+	defer cancel()
+	err := b.groups.ForgetTopics(ctx, func(name string, id protocol.TopicID) bool {
+		topic := b.view.Image().Topic(name)
+		return topic == nil || !id.IsZero() && topic.ID != id
+	})
+	if err != nil {
+		b.logger.Warn("offsets of deleted topics are kept until they expire", "error", err)
+	}
+}
+

@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
+	"github.com/barnabas-mq/barnabas/internal/coordination/quorum"
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/logdir"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// segmentFiles is how many segment files are open at most: the rest of a usual limit of 20,000 descriptors
+// is for connections.
+const segmentFiles = 4000
+
+// openDirs locks the log directories and reads whose they are.
+func (b *Broker) openDirs(_, _ context.Context) error {
+	c := b.Config()
+	id := protocol.NoBroker
+	if c.IsSet("node.id") || c.IsSet("broker.id") {
+		id = c.BrokerID()
+	}
+	boot := logdir.KernelBootID()
+	if b.options.Memory {
+		boot = "" // nothing outlives the process
+	}
+	b.files = log.NewFileCache(segmentFiles)
+	var err error
+	b.dirs, err = logdir.Open(logdir.Options{
+		FS: b.options.FS, Dirs: c.LogDirs(), MetadataDir: c.MetadataLogDir(), BrokerID: id, ClusterID: c.ClusterID(),
+		Config: c, Now: b.options.Now, Logger: b.logger, BootID: boot, Files: b.files,
+	})
+	if err != nil {
+		return err
+	}
+	b.id = b.dirs.BrokerID()
+	return nil
+}
+
+// openStore opens the store and a session, and makes the permanent nodes.
+func (b *Broker) openStore(ctx, _ context.Context) error {
+	if b.options.Memory {
+		b.store, b.closeStore = memory.New(memory.Options{Now: b.options.Now}), func() error { return nil }
+	} else {
+		store, err := quorum.Open(quorum.Options{FS: b.options.FS, Dir: b.dirs.MetadataDir(), NodeID: b.id, Logger: b.logger})
+		if err != nil {
+			return err
+		}
+		b.store, b.closeStore = store, store.Close
+	}
+	var err error
+	if b.session, err = b.store.Open(ctx, coordination.SessionOptions{}); err != nil {
+		return err
+	}
+	_, err = controller.Prepare(ctx, b.session, b.dirs.ClusterID())
+	return err
+}
+
+// loadLogs opens the logs of the topics that the store knows. Folders of topics that it does not know belong
+// to somebody else's store: they are neither served nor touched, and the start stops.
+func (b *Broker) loadLogs(ctx, _ context.Context) error {
+	topics, err := b.readTopics(ctx)
+	if err != nil {
+		return err
+	}
+	var unknown []string
+	for _, f := range b.dirs.Found() {
+		if f.State == logdir.Current && topics[f.Partition.Topic] == nil {
+			unknown = append(unknown, f.Folder)
+		}
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("%d partitions in the log directories are not known here (%s): "+
+			"to take them over from a Kafka broker, run 'barnabas adopt'; otherwise move them away",
+			len(unknown), strings.Join(unknown[:min(len(unknown), 3)], ", "))
+	}
+	return b.dirs.Load(ctx, func(tp protocol.TopicPartition, id protocol.TopicID) (config.Topic, bool) {
+		t := topics[tp.Topic]
+		if t == nil || !id.IsZero() && id != t.id {
+			return config.Topic{}, false
+		}
+		return t.settings, true
+	})
+}
+
+// knownTopic is a topic of the store.
+type knownTopic struct {
+	id       protocol.TopicID
+	settings config.Topic
+}
+
+// readTopics reads the topics and their properties from the store.
+func (b *Broker) readTopics(ctx context.Context) (map[string]*knownTopic, error) {
+	names, _, err := b.session.Children(ctx, znode.TopicsPath)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, 0, 2*len(names))
+	for _, name := range names {
+		paths = append(paths, znode.TopicPath(name), znode.EntityPath(metadata.TopicEntity(name)))
+	}
+	results, err := b.session.GetMany(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	topics := make(map[string]*knownTopic, len(names))
+	for i, name := range names {
+		topic, err := b.readTopic(name, results[2*i], results[2*i+1])
+		if err != nil {
+			return nil, fmt.Errorf("topic %s: %w", name, err)
+		}
+		topics[name] = topic
+	}
+	return topics, nil
+}
+
+// readTopic decodes the two nodes of a topic. Properties that are not valid any more are named, and count as
+// not set.
+func (b *Broker) readTopic(name string, node, properties coordination.GetResult) (*knownTopic, error) {
+	if node.Err != nil {
+		return nil, node.Err
+	}
+	topic, err := znode.DecodeTopic(name, node.Data)
+	if err != nil {
+		return nil, err
+	}
+	var overrides map[string]string
+	switch {
+	case properties.Err == nil:
+		if overrides, err = znode.DecodeConfig(metadata.TopicEntity(name), properties.Data); err != nil {
+			return nil, err
+		}
+	case !errors.Is(properties.Err, coordination.ErrNoNode):
+		return nil, properties.Err
+	}
+	settings, err := b.Config().Topic(overrides)
+	if err != nil {
+		b.logger.Warn("some properties of a topic are not valid, and count as not set", "topic", name, "error", err)
+	}
+	return &knownTopic{id: topic.ID, settings: settings}, nil
+}

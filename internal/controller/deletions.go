@@ -72,7 +72,7 @@ func (t *term) beginDeletion(topic *metadata.Topic) (*deletion, error) {
 // stopped counts the replicas that a broker has deleted.
 func (t *term) stopped(a answer, response *kmsg.StopReplicaResponse) error {
 	erased := map[P.TopicPartition]bool{}
-	for _, topic := range a.request.(peer.StopReplica).Topics {
+	for _, topic := range a.request.(*peer.StopReplica).Topics {
 		for _, p := range topic.PartitionStates {
 			erased[P.TopicPartition{Topic: topic.Topic, Partition: p.Partition}] = p.Delete
 		}

@@ -194,7 +194,7 @@ func (b *fakeBroker) answer(request kmsg.Request) kmsg.Response {
 			}
 			response.(*kmsg.LeaderAndISRResponse).Topics = append(response.(*kmsg.LeaderAndISRResponse).Topics, t)
 		}
-	case peer.StopReplica:
+	case *peer.StopReplica:
 		for _, topic := range r.Topics {
 			for _, p := range topic.PartitionStates {
 				response.(*kmsg.StopReplicaResponse).Partitions = append(response.(*kmsg.StopReplicaResponse).Partitions,
@@ -226,7 +226,7 @@ func describeRequest(request kmsg.Request) []string {
 				lines = append(lines, fmt.Sprintf("show %s-%d leader %d epoch %d isr %v version %d", topic.Topic, p.Partition, p.Leader, p.LeaderEpoch, p.ISR, p.ZKVersion))
 			}
 		}
-	case peer.StopReplica:
+	case *peer.StopReplica:
 		for _, topic := range r.Topics {
 			for _, p := range topic.PartitionStates {
 				lines = append(lines, fmt.Sprintf("stop %s-%d epoch %d delete %v", topic.Topic, p.Partition, p.LeaderEpoch, p.Delete))

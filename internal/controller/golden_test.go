@@ -67,7 +67,7 @@ func TestRequestsAreThoseOfKafka(t *testing.T) {
 			got = rebuildLeaderAndISR(r)
 		case *kmsg.UpdateMetadataRequest:
 			got = rebuildUpdateMetadata(r)
-		case peer.StopReplica:
+		case *peer.StopReplica:
 			got = rebuildStopReplica(r)
 		}
 		want := inOrder(requests[name])
@@ -124,7 +124,7 @@ func rebuildUpdateMetadata(r *kmsg.UpdateMetadataRequest) kmsg.Request {
 	return s.updateMetadata(out)
 }
 
-func rebuildStopReplica(r peer.StopReplica) kmsg.Request {
+func rebuildStopReplica(r *peer.StopReplica) kmsg.Request {
 	s := sender{controller: P.BrokerID(r.ControllerID), epoch: P.ControllerEpoch(r.ControllerEpoch), broker: P.BrokerEpoch(r.BrokerEpoch)}
 	stops, erase := map[P.TopicPartition]P.LeaderEpoch{}, false
 	for _, topic := range r.Topics {
@@ -159,7 +159,7 @@ func inOrder(request kmsg.Request) kmsg.Request {
 			slices.SortFunc(topic.PartitionStates, func(a, b kmsg.UpdateMetadataRequestTopicPartition) int { return int(a.Partition - b.Partition) })
 		}
 		slices.SortFunc(r.LiveBrokers, func(a, b kmsg.UpdateMetadataRequestLiveBroker) int { return int(a.ID - b.ID) })
-	case peer.StopReplica:
+	case *peer.StopReplica:
 		slices.SortFunc(r.Topics, func(a, b kmsg.StopReplicaRequestTopic) int { return strings.Compare(a.Topic, b.Topic) })
 		for _, topic := range r.Topics {
 			slices.SortFunc(topic.PartitionStates, func(a, b kmsg.StopReplicaRequestTopicPartitionState) int { return int(a.Partition - b.Partition) })

@@ -93,7 +93,7 @@ func (s sender) updateMetadata(r *round) *kmsg.UpdateMetadataRequest {
 }
 
 // stopReplica builds StopReplica 4.
-func (s sender) stopReplica(stops map[P.TopicPartition]P.LeaderEpoch, erase bool) peer.StopReplica {
+func (s sender) stopReplica(stops map[P.TopicPartition]P.LeaderEpoch, erase bool) *peer.StopReplica {
 	request := peer.NewStopReplica(stopReplicaVersion)
 	request.ControllerID, request.ControllerEpoch, request.BrokerEpoch = int32(s.controller), int32(s.epoch), int64(s.broker)
 	for _, tp := range sorted(stops) {

@@ -47,8 +47,12 @@ type PutPartition struct {
 	State *Partition
 }
 
-// DropPartition takes one partition away, and with the last one the topic.
-type DropPartition struct{ P.TopicPartition }
+// DropPartition takes one partition away, and with the last one the topic. With an id, a partition of a
+// topic of another id is not meant.
+type DropPartition struct {
+	P.TopicPartition
+	TopicID P.TopicID
+}
 
 // SetConfig replaces everything that was set on an entity; an empty map takes it away.
 type SetConfig struct {
@@ -184,7 +188,7 @@ func (c PutPartition) apply(b *builder) {
 
 func (c DropPartition) apply(b *builder) {
 	old := b.topics.get(c.Topic)
-	if old == nil || old.Partition(c.Partition) == nil {
+	if old == nil || old.Partition(c.Partition) == nil || !c.TopicID.IsZero() && !old.ID.IsZero() && c.TopicID != old.ID {
 		return
 	}
 	topic := b.own(c.Topic)

@@ -143,11 +143,11 @@ func TestBrokers(t *testing.T) {
 
 func TestDroppingTheLastPartitionDropsTheTopic(t *testing.T) {
 	image, _ := Empty().With(PutTopic{Name: "t", ID: P.TopicID{1}, Partitions: []*Partition{state(1, 0), state(1, 0)}})
-	image, _ = image.With(DropPartition{tp("t", 0)}, DropPartition{tp("u", 0)})
+	image, _ = image.With(DropPartition{TopicPartition: tp("t", 0)}, DropPartition{TopicPartition: tp("u", 0)}, DropPartition{tp("t", 1), P.TopicID{7}})
 	if image.Topic("t") == nil {
 		t.Fatal("the topic went with one of two partitions")
 	}
-	image, d := image.With(DropPartition{tp("t", 1)})
+	image, d := image.With(DropPartition{tp("t", 1), P.TopicID{1}})
 	if image.Topic("t") != nil || len(image.Topics()) != 0 || image.PartitionCount() != 0 || describe(d) != "-t t-1:gone" {
 		t.Error(describe(d))
 	}
@@ -174,7 +174,7 @@ func TestModel(t *testing.T) {
 					if len(model[name]) == 0 {
 						delete(model, name)
 					}
-					changes = append(changes, DropPartition{tp(name, p)})
+					changes = append(changes, DropPartition{TopicPartition: tp(name, p)})
 				default:
 					if model[name] == nil {
 						model[name] = map[int32]P.LeaderEpoch{}

@@ -11,16 +11,17 @@ import (
 //
 //	controller id 4 | is KRaft 1 | controller epoch 4 | broker epoch 8 | …
 //
-// kmsg has the two the other way round, so that a broker of Kafka's would read another epoch.
-type StopReplica struct{ *kmsg.StopReplicaRequest }
+// kmsg has the two the other way round, so that a broker of Kafka's would read another epoch. Whoever reads
+// or writes a StopReplica on a connection uses this type instead.
+type StopReplica struct{ kmsg.StopReplicaRequest }
 
-var _ kmsg.Request = StopReplica{}
+var _ kmsg.Request = (*StopReplica)(nil)
 
 // NewStopReplica makes an empty request, to be filled or read into.
-func NewStopReplica(version int16) StopReplica {
-	request := kmsg.NewPtrStopReplicaRequest()
-	request.Version = version
-	return StopReplica{request}
+func NewStopReplica(version int16) *StopReplica {
+	r := &StopReplica{kmsg.NewStopReplicaRequest()}
+	r.Version = version
+	return r
 }
 
 // Where the two fields lie: behind the controller's id.
@@ -32,7 +33,7 @@ const (
 )
 
 // AppendTo appends the request as Kafka writes it.
-func (r StopReplica) AppendTo(dst []byte) []byte {
+func (r *StopReplica) AppendTo(dst []byte) []byte {
 	begin := len(dst)
 	dst = r.StopReplicaRequest.AppendTo(dst)
 	if r.Version >= swappedSince {
@@ -45,7 +46,7 @@ func (r StopReplica) AppendTo(dst []byte) []byte {
 }
 
 // ReadFrom reads the request as Kafka writes it.
-func (r StopReplica) ReadFrom(src []byte) error {
+func (r *StopReplica) ReadFrom(src []byte) error {
 	if r.Version >= swappedSince && len(src) >= swapTo {
 		src = slices.Clone(src)
 		b := src[swapFrom:swapTo]
@@ -57,4 +58,4 @@ func (r StopReplica) ReadFrom(src []byte) error {
 }
 
 // UnsafeReadFrom is ReadFrom: nothing is gained by aliasing so small a request.
-func (r StopReplica) UnsafeReadFrom(src []byte) error { return r.ReadFrom(src) }
+func (r *StopReplica) UnsafeReadFrom(src []byte) error { return r.ReadFrom(src) }

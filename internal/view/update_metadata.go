@@ -1,0 +1,93 @@
+package view
+
+import (
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// leaderDuringDelete is the leader in UpdateMetadata of a partition whose topic is being deleted.
+const leaderDuringDelete = -2
+
+// UpdateMetadata takes over what the controller shows clients: all living brokers, and those partitions
+// whose state has changed. Versions 0 to 8.
+func (v *View) UpdateMetadata(q *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadataResponse {
+	v.changing.Lock()
+	defer v.changing.Unlock()
+	response := q.ResponseKind().(*kmsg.UpdateMetadataResponse)
+	code := v.admit(P.BrokerID(q.ControllerID), P.ControllerEpoch(q.ControllerEpoch), P.BrokerEpoch(q.BrokerEpoch))
+	if code != P.None {
+		response.ErrorCode = int16(code)
+		return response
+	}
+	changes := []metadata.Change{metadata.SetController{ID: P.BrokerID(q.ControllerID), Epoch: P.ControllerEpoch(q.ControllerEpoch)}}
+	changes, ok := v.partitions(v.living(changes, q), q)
+	if !ok {
+		response.ErrorCode = int16(P.InvalidRequest)
+		return response
+	}
+	v.change(nil, changes...)
+	select {
+	case <-v.ready:
+	default:
+		close(v.ready)
+	}
+	return response
+}
+
+// living adds the changes that make the brokers of the request the living ones.
+func (v *View) living(changes []metadata.Change, q *kmsg.UpdateMetadataRequest) []metadata.Change {
+	there := map[P.BrokerID]bool{}
+	for i := range q.LiveBrokers {
+		b := &metadata.Broker{ID: P.BrokerID(q.LiveBrokers[i].ID), Rack: q.LiveBrokers[i].Rack, Epoch: P.NoBrokerEpoch}
+		if b.ID == v.options.Self {
+			b.Epoch = v.BrokerEpoch()
+		}
+		if q.Version == 0 {
+			b.Endpoints = []metadata.Endpoint{{Listener: metadata.Plaintext.String(), Host: q.LiveBrokers[i].Host, Port: q.LiveBrokers[i].Port}}
+		}
+		for _, e := range q.LiveBrokers[i].Endpoints {
+			endpoint := metadata.Endpoint{Listener: e.ListenerName, Host: e.Host, Port: e.Port, Protocol: metadata.SecurityProtocol(e.SecurityProtocol)}
+			if q.Version < 3 { // listeners had no names, there was one for each protocol
+				endpoint.Listener = endpoint.Protocol.String()
+			}
+			b.Endpoints = append(b.Endpoints, endpoint)
+		}
+		there[b.ID] = true
+		changes = append(changes, metadata.PutBroker{Broker: b})
+	}
+	for _, b := range v.Image().Brokers() {
+		if !there[b.ID] {
+			changes = append(changes, metadata.DropBroker{ID: b.ID})
+		}
+	}
+	return changes
+}
+
+// partitions adds the changes of the partitions of the request; false where one cannot be.
+func (v *View) partitions(changes []metadata.Change, q *kmsg.UpdateMetadataRequest) ([]metadata.Change, bool) {
+	ok := true
+	add := func(topic string, id P.TopicID, p *kmsg.UpdateMetadataRequestTopicPartition) {
+		tp := P.TopicPartition{Topic: topic, Partition: p.Partition}
+		switch {
+		case P.ValidateTopicName(topic) != nil || p.Partition < 0 || p.Partition >= metadata.MaxPartitions:
+			ok = false
+		case p.Leader != leaderDuringDelete:
+			changes = append(changes, metadata.PutPartition{TopicPartition: tp, TopicID: id, State: &metadata.Partition{
+				Leader: P.BrokerID(p.Leader), LeaderEpoch: P.LeaderEpoch(p.LeaderEpoch), Epoch: P.PartitionEpoch(p.ZKVersion),
+				ControllerEpoch: P.ControllerEpoch(p.ControllerEpoch), Replicas: ids(p.Replicas), ISR: ids(p.ISR), Offline: ids(p.OfflineReplicas),
+			}})
+		default:
+			changes = append(changes, metadata.DropPartition{TopicPartition: tp, TopicID: id})
+		}
+	}
+	for i := range q.PartitionStates {
+		add(q.PartitionStates[i].Topic, P.TopicID{}, &q.PartitionStates[i])
+	}
+	for _, topic := range q.TopicStates {
+		for i := range topic.PartitionStates {
+			add(topic.Topic, topic.TopicID, &topic.PartitionStates[i])
+		}
+	}
+	return changes, ok
+}

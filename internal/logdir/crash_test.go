@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -42,11 +43,14 @@ func crashWorld(t *testing.T, story func(w *world, p *promise)) []crashed {
 	f := vfs.NewFaulty(m)
 	w := newWorld(t, f, "/a", "/b")
 	p := &promise{appended: map[protocol.TopicPartition][]string{}, synced: map[protocol.TopicPartition]int{}}
+	var mu sync.Mutex // a clean stop closes several logs at a time
 	var clones []crashed
 	f.BeforeMutation(func(n int64, op vfs.Op, path string) {
+		mu.Lock()
+		defer mu.Unlock()
 		where := fmt.Sprintf("before operation %d, %s %s", n, op, path)
 		clones = append(clones, crashed{m.CrashClone(rand.New(rand.NewPCG(0, uint64(n))), 1), false, p.copy(), where + " (kill)"})
-		for seed, keep := range []float64{0, 0.5, 0.5, 0.9} {
+		for seed, keep := range []float64{0, 0.5, 0.8} {
 			rng := rand.New(rand.NewPCG(uint64(seed), uint64(n)))
 			clones = append(clones, crashed{m.CrashClone(rng, keep), true, p.copy(), fmt.Sprintf("%s (power cut %d)", where, seed)})
 		}
@@ -78,7 +82,7 @@ func (c *crashed) check(t *testing.T) {
 			continue
 		}
 		got := abridged(values(t, l))
-		if len(got) > 0 && got[0] == "a" { // deleted by DeleteRecords, which may be undone
+		if len(got) > 0 && got[0] == "(deleted)" { // DeleteRecords may be undone
 			got = got[1:]
 		}
 		least := len(want)
@@ -132,7 +136,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		w.makeBoth(t, s, p, "t")
 		w.makeBoth(t, s, p, "gone")
 		t0, t1 := partition("t", 0), partition("t", 1)
-		must(t, appendValues(s.Get(t0), "a"))
+		must(t, appendValues(s.Get(t0), "(deleted)"))
 		p.append(t, s, t0, "b")
 		p.append(t, s, t1, long)
 		p.append(t, s, partition("gone", 0), "x", long)

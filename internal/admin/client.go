@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,6 +33,7 @@ type Options struct {
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
 	bootstrap []string
+	version   string
 	timeout   time.Duration
 	kafka     *kgo.Client
 	admin     *kadm.Client
@@ -42,10 +44,11 @@ func New(o Options) (*Client, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
+	o.Version = cmp.Or(o.Version, "development")
 	options := []kgo.Opt{
 		kgo.SeedBrokers(o.Bootstrap...),
 		kgo.ClientID(o.ClientID),
-		kgo.SoftwareNameAndVersion("barnabas", orDefault(o.Version, "development")),
+		kgo.SoftwareNameAndVersion("barnabas", o.Version),
 		kgo.DialTimeout(min(dialTimeout, o.Timeout)),
 		kgo.RetryTimeout(o.Timeout),
 		kgo.RequestRetries(5),
@@ -56,16 +59,9 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{bootstrap: o.Bootstrap, timeout: o.Timeout, kafka: kafka, admin: kadm.NewClient(kafka)}
+	c := &Client{bootstrap: o.Bootstrap, version: o.Version, timeout: o.Timeout, kafka: kafka, admin: kadm.NewClient(kafka)}
 	c.admin.SetTimeoutMillis(int32(o.Timeout.Milliseconds()))
 	return c, nil
-}
-
-func orDefault(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // Close closes the connections; records that are still buffered are lost.

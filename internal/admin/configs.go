@@ -21,11 +21,26 @@ type Resource struct {
 func (r Resource) Own() map[string]string {
 	own := map[string]string{}
 	for _, e := range r.Entries {
-		if e.Own() {
+		if e.Source == ownSource(r) {
 			own[e.Name] = e.Text()
 		}
 	}
 	return own
+}
+
+// ownSource is the source of what was set for the resource itself.
+func ownSource(r Resource) kmsg.ConfigSource {
+	switch {
+	case r.Type == kmsg.ConfigResourceTypeTopic:
+		return kmsg.ConfigSourceDynamicTopicConfig
+	case r.Type == kmsg.ConfigResourceTypeBroker && r.Name == "":
+		return kmsg.ConfigSourceDynamicDefaultBrokerConfig
+	case r.Type == kmsg.ConfigResourceTypeBroker:
+		return kmsg.ConfigSourceDynamicBrokerConfig
+	case r.Type == kmsg.ConfigResourceTypeGroupConfig:
+		return kmsg.ConfigSourceGroupConfig
+	}
+	return kmsg.ConfigSourceClientMetricsConfig
 }
 
 // ConfigEntry is one property.
@@ -38,16 +53,6 @@ type ConfigEntry struct {
 	Sensitive bool
 	Synonyms  []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym
 	Doc       string
-}
-
-// Own reports whether the property was set for the resource itself.
-func (e ConfigEntry) Own() bool {
-	switch e.Source {
-	case kmsg.ConfigSourceDynamicTopicConfig, kmsg.ConfigSourceDynamicBrokerConfig, kmsg.ConfigSourceGroupConfig,
-		kmsg.ConfigSourceClientMetricsConfig, kmsg.ConfigSourceDynamicDefaultBrokerConfig:
-		return true
-	}
-	return false
 }
 
 // Text is the value in words.

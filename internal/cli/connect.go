@@ -129,20 +129,16 @@ func outcomeOf(verb string, err error) (outcome string, code, message any) {
 }
 
 // reportError tells a failed command's error: in JSON on standard output, so that the command's output is
-// one object whatever happens, else on standard error.
+// one object whatever happens, else on standard error. What sums up a report is not told again in JSON.
 func (c *common) reportError(err error) {
-	if errors.As(err, new(failure)) {
-		if c.format != formatJSON {
-			fmt.Fprintf(c.err, "barnabas: %v\n", err)
-		}
-		return
-	}
-	if c.format != formatJSON {
+	printed := errors.As(err, new(failure)) || errors.As(err, new(unhealthy))
+	switch {
+	case c.format != formatJSON:
 		fmt.Fprintf(c.err, "barnabas: %v\n", err)
-		return
+	case !printed:
+		r := &report{}
+		_, code, message := outcomeOf("", err)
+		r.object("error").set("code", code).set("message", message)
+		r.write(c.out, formatJSON)
 	}
-	r := &report{}
-	_, code, message := outcomeOf("", err)
-	r.object("error").set("code", code).set("message", message)
-	r.write(c.out, formatJSON)
 }

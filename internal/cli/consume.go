@@ -138,12 +138,12 @@ func consumePartitions(ctx context.Context, c *common, flags consumeFlags, names
 		return err
 	}
 	defer client.Close()
-	ranges, err := flags.ranges(ctx, client, names, time.Now())
+	ranges, b, err := flags.ranges(ctx, client, names, time.Now())
 	if err != nil {
 		return err
 	}
 	if flags.tail > 0 {
-		return consumeTail(ctx, c, flags, ranges, p)
+		return consumeTail(ctx, c, flags, b, ranges, p)
 	}
 	return c.read(ctx, flags, ranges, admin.Sink{Each: p.print, Batch: p.out.Flush})
 }

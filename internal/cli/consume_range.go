@@ -1,43 +1,41 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
-// ranges are what --from, --until, --tail, --exit and --partition say for each partition.
-func (f *consumeFlags) ranges(ctx context.Context, client *admin.Client, names []string, now time.Time) (map[admin.TopicPartition]admin.Range, error) {
+// ranges are what --from, --until, --exit and --partition say for each partition, and the bounds that it
+// follows from. With --tail they begin at the end.
+func (f *consumeFlags) ranges(ctx context.Context, client *admin.Client, names []string, now time.Time) (map[admin.TopicPartition]admin.Range, *bounds, error) {
 	topics, err := client.Topics(ctx, names...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := missingTopic(topics); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	partitions, leaders, err := f.chosen(topics)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	b := bounds{client: client, partitions: partitions}
-	from, err := f.begins(ctx, &b, now)
+	b := &bounds{client: client, partitions: partitions}
+	from, err := f.begins(ctx, b, now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	to, err := f.ends(ctx, &b, now)
+	to, err := f.ends(ctx, b, now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ranges := make(map[admin.TopicPartition]admin.Range, len(partitions))
 	for i, at := range partitions {
 		ranges[at] = admin.Range{From: from[i], To: to[i], Leader: leaders[i]}
 	}
-	return ranges, nil
+	return ranges, b, nil
 }
 
 // chosen are the partitions to read with their leaders.
@@ -61,7 +59,7 @@ func (f *consumeFlags) chosen(topics []admin.Topic) (partitions []admin.TopicPar
 // begins are the first offsets of the partitions.
 func (f *consumeFlags) begins(ctx context.Context, b *bounds, now time.Time) ([]int64, error) {
 	if f.tail > 0 {
-		return b.back(ctx, f.tail)
+		return b.at(ctx, admin.AtEnd)
 	}
 	from, err := parsePoint("--from", f.from, now)
 	if err != nil {
@@ -79,7 +77,7 @@ func (f *consumeFlags) ends(ctx context.Context, b *bounds, now time.Time) ([]in
 			return nil, err
 		}
 		return b.of(ctx, until)
-	case f.exit || f.tail > 0 && !f.follow:
+	case f.exit || f.tail > 0:
 		return b.of(ctx, point{kind: pointEnd})
 	}
 	ends := make([]int64, len(b.partitions))
@@ -131,7 +129,7 @@ func (b *bounds) of(ctx context.Context, p point) ([]int64, error) {
 		if p.offset < 0 {
 			return b.back(ctx, -p.offset)
 		}
-		return b.clamped(ctx, func(int64) int64 { return p.offset })
+		return b.clamp(ctx, slices.Repeat([]int64{p.offset}, len(b.partitions)))
 	}
 	found, err := b.at(ctx, p.time.UnixMilli())
 	if err != nil {
@@ -152,11 +150,19 @@ func (b *bounds) of(ctx context.Context, p point) ([]int64, error) {
 
 // back are the offsets so many before the end.
 func (b *bounds) back(ctx context.Context, n int64) ([]int64, error) {
-	return b.clamped(ctx, func(end int64) int64 { return end - n })
+	end, err := b.at(ctx, admin.AtEnd)
+	if err != nil {
+		return nil, err
+	}
+	offsets := make([]int64, len(end))
+	for i := range end {
+		offsets[i] = end[i] - n
+	}
+	return b.clamp(ctx, offsets)
 }
 
-// clamped are offsets that follow from the end, held between start and end.
-func (b *bounds) clamped(ctx context.Context, offset func(end int64) int64) ([]int64, error) {
+// clamp holds offsets between the partitions' start and end.
+func (b *bounds) clamp(ctx context.Context, offsets []int64) ([]int64, error) {
 	start, err := b.at(ctx, admin.AtStart)
 	if err != nil {
 		return nil, err
@@ -165,59 +171,9 @@ func (b *bounds) clamped(ctx context.Context, offset func(end int64) int64) ([]i
 	if err != nil {
 		return nil, err
 	}
-	offsets := make([]int64, len(end))
-	for i := range end {
-		offsets[i] = min(max(offset(end[i]), start[i]), end[i])
+	held := make([]int64, len(offsets))
+	for i := range offsets {
+		held[i] = min(max(offsets[i], start[i]), end[i])
 	}
-	return offsets, nil
-}
-
-// consumeTail prints the last records of all the partitions together, in the order of their timestamps,
-// and with --follow goes on behind them. Its ranges begin so many offsets before the ends.
-func consumeTail(ctx context.Context, c *common, flags consumeFlags, ranges map[admin.TopicPartition]admin.Range, p *printer) error {
-	bounded := map[admin.TopicPartition]admin.Range{}
-	for at, r := range ranges {
-		bounded[at] = r
-	}
-	last, err := c.lastRecords(ctx, flags, bounded, p.keep)
-	if err != nil {
-		return err
-	}
-	for _, record := range last {
-		if err := p.print(record); err != nil {
-			return ignoreStop(err)
-		}
-	}
-	if !flags.follow {
-		return nil
-	}
-	if err := p.out.Flush(); err != nil {
-		return err
-	}
-	for at, r := range ranges {
-		ranges[at] = admin.Range{From: r.To, To: -1, Leader: r.Leader}
-	}
-	return c.read(ctx, flags, ranges, admin.Sink{Each: p.print, Batch: p.out.Flush})
-}
-
-// lastRecords reads the ranges and keeps the last records.
-func (c *common) lastRecords(ctx context.Context, flags consumeFlags, ranges map[admin.TopicPartition]admin.Range, keep func(*kgo.Record) bool) ([]*kgo.Record, error) {
-	var all []*kgo.Record
-	sink := admin.Sink{
-		Each: func(record *kgo.Record) error {
-			if keep(record) {
-				all = append(all, record)
-			}
-			return nil
-		},
-		Batch: func() error { return nil },
-	}
-	if err := c.read(ctx, flags, ranges, sink); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(all, func(a, b *kgo.Record) int { return cmp.Compare(a.Timestamp.UnixMilli(), b.Timestamp.UnixMilli()) })
-	if extra := len(all) - int(flags.tail); extra > 0 {
-		all = all[extra:]
-	}
-	return all, nil
+	return held, nil
 }

@@ -64,9 +64,10 @@ func newRoot(c *common) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	c.formatFlag(root)
-	clients := []*cobra.Command{topicCommand(c), produceCommand(c), consumeCommand(c)}
+	clients := []*cobra.Command{topicCommand(c), produceCommand(c), consumeCommand(c), groupCommand(c), clusterCommand(c)}
 	c.connectFlags(clients...)
 	root.AddCommand(clients...)
+	root.AddCommand(configCommand(c), logCommand(c), perfCommand(c), linkCommand(c))
 	root.AddCommand(startCommand(c.streams), versionCommand(c.streams))
 	return root
 }

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+)
+
+// configShowFlags are the flags of barnabas config show.
+type configShowFlags struct {
+	overrides []string
+	all       bool
+}
+
+func configShowCommand(c *common) *cobra.Command {
+	var flags configShowFlags
+	command := &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Show what a broker would be configured with here, and where each value comes from",
+		Long: `Show the effective values that 'barnabas start' would have with this file, this environment (KAFKA_...) and
+these overrides, and where each comes from. Nothing is connected to. Secrets are not shown.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError{fmt.Errorf("show takes one file, got %d", len(args))}
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return runConfigShow(c, flags, args) },
+	}
+	command.Flags().StringArrayVar(&flags.overrides, "override", nil, "a property as key=value; may be repeated")
+	command.Flags().BoolVar(&flags.all, "all", false, "show what has its default too")
+	return command
+}
+
+func runConfigShow(c *common, flags configShowFlags, args []string) error {
+	o := config.LoadOptions{Environ: os.Environ(), Overrides: flags.overrides}
+	if len(args) == 1 {
+		o.File = args[0]
+	}
+	loaded, warnings, err := config.Load(o)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(c.err, "barnabas: %s: %s\n", w.Key, w.Message)
+	}
+	for _, err := range loaded.Unsupported() {
+		fmt.Fprintf(c.err, "barnabas: a start would stop: %v\n", err)
+	}
+	return c.print(configSettings(loaded.Values(), flags.all))
+}
+
+// configSettings lists settings, those with their default only where all are asked for.
+func configSettings(settings []config.Setting, all bool) *report {
+	r := &report{}
+	list := r.list("configs", "name", "value", "origin")
+	for _, s := range settings {
+		if !all && s.Origin == config.OriginDefault {
+			continue
+		}
+		var value any = s.Value
+		if s.Key.Sensitive() && s.Value == nil {
+			value = "(hidden)"
+		}
+		list.add(s.Key.Name, value, s.Origin.String())
+	}
+	return r
+}

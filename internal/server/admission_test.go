@@ -129,7 +129,7 @@ func TestShutdownWhileBackingOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Start()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		c := attach(t, s.Pipe())
 		go c.send("x")
 		c.expect("x")

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // TestBudgetOverdraft fills the budget with frames that have all begun: one at a time may overdraw it, so
@@ -122,6 +121,7 @@ func TestBuffers(t *testing.T) {
 		if got := p.FreeBytes(); got > 3<<20 {
 			t.Errorf("%d bytes kept", got)
 		}
+		p = NewBuffers(3 << 20)
 		a := p.Get(100)
 		a.Retain()
 		a.Release()
@@ -138,7 +138,7 @@ func TestBuffers(t *testing.T) {
 			b.Release()
 			c.Release()
 		}
-		time.Sleep(3 * trimEvery)
+		pass(3 * trimEvery)
 		synctest.Wait()
 		if got := p.FreeBytes(); got != 0 {
 			t.Errorf("%d bytes kept for nothing", got)

@@ -80,7 +80,7 @@ func TestBadLengthLogging(t *testing.T) {
 			_, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) // closed before all of it is read
 			c.expectEnd()
 		}
-		time.Sleep(logEvery)
+		pass(logEvery)
 		c := l.dial(t, "10.0.0.2")
 		_, _ = c.Write([]byte("GET /"))
 		c.expectEnd()
@@ -171,7 +171,7 @@ func TestFrameTimeout(t *testing.T) {
 				if _, err := slow.Write([]byte{0}); err != nil {
 					return
 				}
-				time.Sleep(time.Second)
+				pass(time.Second)
 			}
 		})
 		fair := l.dial(t, "10.0.0.3")
@@ -179,7 +179,7 @@ func TestFrameTimeout(t *testing.T) {
 			_, _ = fair.Write(binary.BigEndian.AppendUint32(nil, 1<<20))
 			for range 1024 {
 				_, _ = fair.Write(make([]byte, 1024))
-				time.Sleep(time.Second / 2)
+				pass(time.Second / 2)
 			}
 		})
 		slow.expectEnd()

@@ -89,19 +89,21 @@ func (c *Conn) awaitQueue() {
 	}
 }
 
-// charge takes size bytes of the budget for a frame; held is what its beginning has. Small frames and the
+// tryCharge takes size bytes of the budget for a frame where that needs no waiting. Small frames and the
 // broker's own are free: control must not wait behind data.
-func (c *Conn) charge(size int, held *claim) (claim, error) {
+func (c *Conn) tryCharge(size int, held *claim) (claim, bool) {
 	if size <= smallBuffer || c.Internal {
-		return claim{}, nil
+		return claim{}, true
 	}
-	bytes := int64(roundUp(size))
-	if held == nil {
-		if charge, ok := c.server.budget.tryTake(bytes); ok {
-			return charge, nil
-		}
+	if held != nil {
+		return claim{}, false
 	}
-	charge, ok := c.server.budget.take(c.stopped, bytes, held)
+	return c.server.budget.tryTake(int64(roundUp(size)))
+}
+
+// charge is tryCharge that waits; held is what the beginning of the frame has.
+func (c *Conn) charge(size int, held *claim) (claim, error) {
+	charge, ok := c.server.budget.take(c.stopped, int64(roundUp(size)), held)
 	c.reader.progressSince = 0 // the peer could not send while we did not read
 	if !ok {
 		return claim{}, c.gate()

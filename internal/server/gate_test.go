@@ -37,8 +37,9 @@ func TestThrottle(t *testing.T) {
 			inBubble(t, Options{Handler: throttled}, func(t *testing.T, s *Server, l *memoryListener) {
 				c, other := l.dial(t, "10.0.0.2"), l.dial(t, "10.0.0.2")
 				begun := time.Now()
-				go c.send(request, "behind")
+				c.send(request)
 				c.expect(request)
+				go c.send("behind")
 				if took := time.Since(begun); took != 0 {
 					t.Errorf("the throttled answer took %v", took)
 				}
@@ -57,7 +58,7 @@ func TestThrottle(t *testing.T) {
 				// A client that waits by itself is not delayed twice (BR-155).
 				c.send(request)
 				c.expect(request)
-				time.Sleep(5 * time.Second)
+				pass(5 * time.Second)
 				again := time.Now()
 				c.send("behind")
 				c.expect("behind")
@@ -77,7 +78,7 @@ func TestThrottleBehindWait(t *testing.T) {
 		handled <- name
 		if name == "waits" {
 			return Reply{Wait: func(context.Context) *Response {
-				time.Sleep(3 * time.Second)
+				pass(3 * time.Second)
 				return text(name)
 			}}
 		}
@@ -110,7 +111,7 @@ func TestHold(t *testing.T) {
 		handled <- name
 		if name == "login" {
 			return Reply{Hold: true, Wait: func(context.Context) *Response {
-				time.Sleep(time.Second)
+				pass(time.Second)
 				c.SetPrincipal("User:alice")
 				return text(name)
 			}}
@@ -176,7 +177,7 @@ func TestIdle(t *testing.T) {
 		name := string(f.Bytes)
 		if name == "long poll" {
 			return Reply{Wait: func(context.Context) *Response {
-				time.Sleep(25 * time.Minute)
+				pass(25 * time.Minute)
 				return text(name)
 			}}
 		}
@@ -189,7 +190,7 @@ func TestIdle(t *testing.T) {
 		watch := func(c *client) { c.expectEnd(); ends <- time.Since(begun) }
 		waits.send("long poll")
 		go watch(silent)
-		time.Sleep(9 * time.Minute)
+		pass(9 * time.Minute)
 		busy.send("x")
 		busy.expect("x")
 		go watch(busy)
@@ -223,7 +224,7 @@ func TestNeverIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		clients := []*client{l.dial(t, "10.0.0.2"), attach(t, s.Pipe()), attach(t, own.Pipe())}
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		for _, c := range clients {
 			c.send("x")
 			c.expect("x")
@@ -276,9 +277,7 @@ func TestBudget(t *testing.T) {
 	for _, c := range clients {
 		c.expect("large")
 	}
-	if got := s.budget.inFlight(); got != 0 {
-		t.Errorf("%d bytes in flight at the end", got)
-	}
+	eventually(t, "end of the charges", func() bool { return s.budget.inFlight() == 0 })
 }
 
 // TestBudgetLarger lets a frame pass that is larger than the whole budget.

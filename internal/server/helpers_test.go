@@ -213,9 +213,17 @@ func closedBy(t testing.TB, s *Server, reason ending) {
 // eventually polls for what other goroutines bring about and nothing signals.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	late := time.After(10 * time.Second)
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for !cond() {
+		select {
+		case <-again.C:
+		case <-late:
 			t.Fatalf("no %s within 10 s", what)
 		}
 	}
 }
+
+// pass lets time pass on the virtual clock of a bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -30,12 +30,12 @@ func TestIdleMemory(t *testing.T) {
 	}
 	s := start(t, Options{Handler: ready()})
 	const connections = 1000
-	heap := func() uint64 {
+	heap := func() int {
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
+		return int(m.HeapAlloc + m.StackInuse)
 	}
 	request, answer := framed(string(make([]byte, 100))), make([]byte, 104)
 	before := heap()
@@ -48,10 +48,10 @@ func TestIdleMemory(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	if got := s.Stats().FreeBufferBytes; got > 64<<10 {
+	if got := s.Stats().FreeBufferBytes; got > 256<<10 {
 		t.Errorf("%d bytes of buffers for connections used one after the other", got)
 	}
-	got := (heap() - before) / connections
+	got := (heap() - before) / connections // below zero where garbage of other tests went meanwhile
 	t.Logf("%d bytes a connection", got)
 	if got > 8<<10 {
 		t.Errorf("%d bytes a connection", got)

@@ -295,7 +295,7 @@ func (c *Conn) sent(s *slot, last bool) {
 		c.mu.mutedUntil = c.server.now() + s.response.Throttle
 		c.acceptor.counters.throttled.Add(int64(s.response.Throttle))
 	}
-	c.mu.closed = last
+	c.mu.closed = c.mu.closed || last
 	c.pokeLocked()
 	c.mu.Unlock()
 	if last {

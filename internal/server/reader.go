@@ -99,12 +99,7 @@ func (r *reader) crowded() bool {
 // move gets a buffer in which the frame at start can go on, and takes along what there is of it.
 func (r *reader) move() error {
 	have := r.end - r.start
-	guess := min(r.last, largestGuess)
-	size := guess
-	if r.need > 0 {
-		size = min(r.need, max(guess, firstStep, growth*have))
-	}
-	size = max(size, smallBuffer)
+	size := r.wanted(have)
 	old := r.buffer
 	if old != nil && old.refs.Load() == 1 && len(old.Bytes) >= size && r.start > 0 {
 		copy(old.Bytes, old.Bytes[r.start:r.end]) // no frame lives in it any more
@@ -115,9 +110,14 @@ func (r *reader) move() error {
 	if old != nil && old.claim.budget != nil && have > 0 {
 		held = &old.claim
 	}
-	charge, err := r.conn.charge(size, held)
-	if err != nil {
-		return err
+	charge, ok := r.conn.tryCharge(size, held)
+	if !ok && r.need == 0 {
+		size = smallBuffer // it was a guess, and may be wrong: perhaps nothing comes
+	} else if !ok {
+		var err error
+		if charge, err = r.conn.charge(size, held); err != nil {
+			return err
+		}
 	}
 	r.buffer = r.conn.server.buffers.Get(size)
 	r.buffer.claim = charge
@@ -131,6 +131,16 @@ func (r *reader) move() error {
 	}
 	r.start, r.end = 0, have
 	return nil
+}
+
+// wanted is the size of the buffer in which the frame at start, of which have bytes came, goes on: as much
+// as it needs where that is known, but no more than what came, or the last frame, vouches for.
+func (r *reader) wanted(have int) int {
+	guess := min(r.last, largestGuess)
+	if r.need == 0 {
+		return max(guess, smallBuffer)
+	}
+	return max(min(r.need, max(guess, firstStep, growth*have)), smallBuffer)
 }
 
 // received takes the n bytes that space now holds and serves the frames that are complete.

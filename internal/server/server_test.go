@@ -167,6 +167,7 @@ func TestShutdownStubborn(t *testing.T) {
 		}})
 		c := l.dial(t, "10.0.0.2")
 		c.send("x")
+		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := s.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "do not end") {

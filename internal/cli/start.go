@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -45,12 +45,12 @@ Apache Kafka works as it is. What --override says beats the environment (KAFKA_.
 	command.Flags().StringVar(&flags.dataDir, "data-dir", "", "directory of the data; beats log.dirs")
 	command.Flags().StringArrayVar(&flags.overrides, "override", nil, "a property as key=value; may be repeated")
 	command.Flags().StringVar(&flags.readyFile, "ready-file", "", "file to write the address to once the broker serves")
-	command.Flags().StringVar(&flags.logFormat, "log-format", "text", "text or json")
+	command.Flags().StringVar(&flags.logFormat, "log-format", "", "text or json; beats logging.format")
 	return command
 }
 
-// loadConfig reads the broker's properties from all their places and logs the warnings.
-func loadConfig(flags startFlags, args []string, logger *slog.Logger) (*config.Broker, error) {
+// loadConfig reads the broker's properties from all their places.
+func loadConfig(flags startFlags, args []string) (*config.Broker, []config.Warning, error) {
 	o := config.LoadOptions{Environ: os.Environ(), Overrides: flags.overrides}
 	if len(args) == 1 {
 		o.File = args[0]
@@ -58,30 +58,22 @@ func loadConfig(flags startFlags, args []string, logger *slog.Logger) (*config.B
 	if flags.dataDir != "" {
 		o.Overrides = append(o.Overrides, "log.dirs="+flags.dataDir)
 	}
-	loaded, warnings, err := config.Load(o)
-	for _, w := range warnings {
-		logger.Warn(w.Message, "property", w.Key)
+	if flags.logFormat != "" {
+		o.Overrides = append(o.Overrides, "logging.format="+flags.logFormat)
 	}
-	return loaded, err
-}
-
-func newLogger(s *streams, format string) (*slog.Logger, error) {
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(s.err, nil)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(s.err, nil)), nil
-	}
-	return nil, usageError{fmt.Errorf("--log-format %q is neither text nor json", format)}
+	return config.Load(o)
 }
 
 func runStart(ctx context.Context, s *streams, flags startFlags, args []string) error {
-	logger, err := newLogger(s, flags.logFormat)
+	loaded, warnings, err := loadConfig(flags, args)
 	if err != nil {
 		return err
 	}
-	loaded, err := loadConfig(flags, args, logger)
-	if err != nil {
+	logger := newLogger(s.err, loaded.String("logging.format"), loaded.String("logging.level"))
+	for _, w := range warnings {
+		logger.Warn(w.Message, "property", w.Key)
+	}
+	if err := errors.Join(loaded.Unsupported()...); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

@@ -36,6 +36,7 @@ type logStore struct {
 	// unfinished says that a segment could not be made, which may be on the disk all the same. Nothing is
 	// written to the older ones before it is: it would follow the newer one's first entry.
 	unfinished bool
+	made       bool // the first segment is new, and its name not durable yet
 }
 
 var (
@@ -248,11 +249,12 @@ func (s *logStore) rollLocked(first uint64) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	number := uint64(1)
-	if len(s.segments) > 0 {
-		number = s.activeLocked().number + 1
+	seg, err := s.createSegment(s.activeLocked().number+1, first)
+	if err == nil {
+		if err = s.fs.SyncDir(s.dir); err != nil {
+			seg.file.Close()
+		}
 	}
-	seg, err := s.createSegment(number, first)
 	if s.unfinished = err != nil; s.unfinished {
 		return fmt.Errorf("starting a log segment: %w", err)
 	}
@@ -260,16 +262,12 @@ func (s *logStore) rollLocked(first uint64) error {
 	return nil
 }
 
-// createSegment makes an empty segment, durable with its name. One that could not be finished is begun
+// createSegment makes an empty segment, durable but for its name. One that could not be finished is begun
 // anew by the next try, or found to be empty when the log is opened.
 func (s *logStore) createSegment(number, first uint64) (*segment, error) {
 	h := fileHeader{kind: kindLog, salt: s.salt(), index: first}
 	f, err := createFile(s.fs, numberedName(s.dir, logPrefix, number), h)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		f.Close()
 		return nil, err
 	}
 	return &segment{file: f, number: number, fileHeader: h, end: headerSize, last: first - 1}, nil

@@ -36,9 +36,8 @@ func mustOpenLog(t failer, fs vfs.FS, snapshot uint64) *logStore {
 	t.Helper()
 	check(t, makeDirectory(fs, "/data"))
 	s, err := openLog(logOptions(fs), upTo(snapshot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, fs.SyncDir("/data"))
 	return s
 }
 

@@ -151,12 +151,3 @@ func (w watchedState) Set(key, value []byte) error {
 	}
 	return err
 }
-
-// SetUint64 implements raft.StableStore. Raft panics about an error.
-func (w watchedState) SetUint64(key []byte, value uint64) error {
-	err := w.stateStore.SetUint64(key, value)
-	if err != nil {
-		w.store.failRaft(err)
-	}
-	return err
-}

@@ -8,7 +8,7 @@ import (
 )
 
 // openLog opens the log behind a snapshot that holds all entries up to an index (0 if there is none), and
-// makes its first segment if there is none. A torn write at its end is cut; everything else that is not as
+// makes its first segment if there is none, whose name is durable when the caller has synced the directory. A torn write at its end is cut; everything else that is not as
 // it was written is a *DamageError.
 func openLog(o Options, covered func() uint64) (*logStore, error) {
 	snapshot := covered()
@@ -26,9 +26,11 @@ func openLog(o Options, covered func() uint64) (*logStore, error) {
 		}
 	}
 	if len(s.segments) == 0 {
-		if err := s.rollLocked(s.base); err != nil {
+		seg, err := s.createSegment(1, s.base)
+		if err != nil {
 			return nil, err
 		}
+		s.segments, s.made = append(s.segments, seg), true
 	}
 	return s, nil
 }

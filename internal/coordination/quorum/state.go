@@ -19,6 +19,10 @@ import (
 // is overwritten, so that a torn write leaves the newer. Overwriting needs no space: raft cannot go on
 // when it cannot store its term, and a full disk must not be the reason.
 //
+// Raft sets its term, then the term of its vote, then the candidate of its vote. The numbers wait for the
+// candidate, and all are written at once: before that nobody else has heard of them, as long as there is
+// one voter.
+//
 //	slot, big endian
 //	   0  8  magic "BRNBSTAT"
 //	   8  2  format version, 1
@@ -30,6 +34,8 @@ type stateStore struct {
 	file     vfs.File
 	sequence uint64
 	values   map[string][]byte
+	waiting  bool // some values are not in the file yet
+	made     bool // the file is new, and its name not durable yet
 }
 
 var _ raft.StableStore = (*stateStore)(nil)
@@ -43,8 +49,9 @@ const (
 	slotHeader = 24
 )
 
-// openState opens or makes the state file. fresh says that the directory holds no log and no snapshot, so
-// that a file without a valid slot is one whose making was interrupted.
+// openState opens or makes the state file; its name is durable when the caller has synced the directory.
+// fresh says that the directory holds no entry and no snapshot, so that a file without a valid slot is one
+// whose making was interrupted.
 func openState(fs vfs.FS, dir string, fresh bool) (*stateStore, error) {
 	name := filepath.Join(dir, stateName)
 	f, err := fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
@@ -59,7 +66,7 @@ func openState(fs vfs.FS, dir string, fresh bool) (*stateStore, error) {
 	if s.sequence > 0 {
 		return s, nil
 	}
-	if err := s.create(fs, dir); err != nil {
+	if err := s.create(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("creating %s: %w", name, err)
 	}
@@ -95,7 +102,7 @@ func (s *stateStore) load(fresh bool) error {
 }
 
 // create writes both slots, so that their space is taken.
-func (s *stateStore) create(fs vfs.FS, dir string) error {
+func (s *stateStore) create() error {
 	first, err := appendSlot(nil, 1, s.values)
 	if err != nil {
 		return err
@@ -107,11 +114,8 @@ func (s *stateStore) create(fs vfs.FS, dir string) error {
 	if _, err := s.file.WriteAt(both, 0); err != nil {
 		return err
 	}
-	s.sequence = 2
-	if err := s.file.Sync(); err != nil {
-		return err
-	}
-	return fs.SyncDir(dir)
+	s.sequence, s.made = 2, true
+	return s.file.Sync()
 }
 
 // appendSlot appends a slot's bytes.
@@ -182,22 +186,25 @@ func cutBytes(b []byte, lengthBytes int) (value, rest []byte) {
 	return b[lengthBytes:length], b[length:]
 }
 
-// Set implements raft.StableStore; the value is durable when it returns. A value that is there is not
-// written again, which raft asks for at every start.
+// Set implements raft.StableStore; the value, and those that waited, are durable when it returns.
 func (s *stateStore) Set(key, value []byte) error {
-	old, had := s.values[string(key)]
-	if had && bytes.Equal(old, value) {
+	if !s.put(key, value) && !s.waiting {
 		return nil
 	}
-	s.values[string(key)] = slices.Clone(value)
-	err := s.write()
-	if err != nil {
-		if s.values[string(key)] = old; !had {
-			delete(s.values, string(key))
-		}
+	if err := s.write(); err != nil {
 		return fmt.Errorf("writing %s: %w", s.file.Name(), err)
 	}
+	s.waiting = false
 	return nil
+}
+
+// put sets a value in memory, and tells whether it is another one than before.
+func (s *stateStore) put(key, value []byte) bool {
+	if old, ok := s.values[string(key)]; ok && bytes.Equal(old, value) {
+		return false
+	}
+	s.values[string(key)] = slices.Clone(value)
+	return true
 }
 
 // write overwrites the older slot.
@@ -229,9 +236,12 @@ func (s *stateStore) Get(key []byte) ([]byte, error) {
 	return value, nil
 }
 
-// SetUint64 implements raft.StableStore.
+// SetUint64 implements raft.StableStore. The value waits for the next Set.
 func (s *stateStore) SetUint64(key []byte, value uint64) error {
-	return s.Set(key, binary.BigEndian.AppendUint64(nil, value))
+	if s.put(key, binary.BigEndian.AppendUint64(nil, value)) {
+		s.waiting = true
+	}
+	return nil
 }
 
 // GetUint64 implements raft.StableStore.

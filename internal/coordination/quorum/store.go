@@ -168,7 +168,8 @@ func (s *Store) Open(
 // Limits implements coordination.Store.
 func (s *Store) Limits() coordination.Limits { return s.options.Limits }
 
-// Tree is the present state, for tools that look at all of it.
+// Tree is the present state, for tools that look at all of it. Until the first session is open, what the log
+// holds may be missing.
 func (s *Store) Tree() *tree.Tree { return s.hub.Tree() }
 
 // Failed is closed when the store cannot go on, because its disk failed; all sessions have ended then.
@@ -350,16 +351,17 @@ func (f *files) open(o Options) (err error) {
 	if f.snapshots, err = openSnapshots(o.FS, o.Dir, o.Random); err != nil {
 		return err
 	}
-	segments, err := listNumbered(o.FS, o.Dir, logPrefix)
-	if err != nil {
+	if f.log, err = openLog(o, f.snapshots.index); err != nil {
 		return err
 	}
-	fresh := len(segments) == 0 && f.snapshots.index() == 0
-	if f.state, err = openState(o.FS, o.Dir, fresh); err != nil {
+	last, _ := f.log.LastIndex()
+	if f.state, err = openState(o.FS, o.Dir, last == 0 && f.snapshots.index() == 0); err != nil {
 		return err
 	}
-	f.log, err = openLog(o, f.snapshots.index)
-	return err
+	if f.log.made || f.state.made {
+		return o.FS.SyncDir(o.Dir)
+	}
+	return nil
 }
 
 // makeDirectory makes a directory and its missing parents, durably.

@@ -2,9 +2,7 @@ package quorum
 
 import (
 	"context"
-	"fmt"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -58,19 +56,4 @@ func TestConformanceInMemory(t *testing.T) {
 func TestConformanceOnDisk(t *testing.T) {
 	s := open(t, Options{FS: vfs.OS(), Dir: t.TempDir(), SnapshotBytes: 64 << 10})
 	coordtest.Run(t, coordtest.Harness{Store: s, Expire: expire(s)})
-}
-
-func TestStartTime(t *testing.T) {
-	dir := t.TempDir()
-	for i := range 5 {
-		begin := time.Now()
-		s, err := Open(Options{FS: vfs.OS(), Dir: dir + fmt.Sprint(i%2), NodeID: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		opened := time.Since(begin)
-		session(t, s)
-		t.Log(opened, time.Since(begin))
-		s.Close()
-	}
 }

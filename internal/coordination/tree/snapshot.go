@@ -122,8 +122,12 @@ func Read(r io.Reader) (*Tree, error) {
 	if d.err == nil && t.root == nil {
 		d.err = errMalformed
 	}
-	if _, err := d.from.ReadByte(); d.err == nil && err != io.EOF {
-		d.err = errMalformed
+	switch _, err := d.from.ReadByte(); {
+	case d.err != nil || err == io.EOF:
+	case err != nil:
+		d.err = err
+	default:
+		d.err = errMalformed // something stands behind the last node
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("snapshot: %w", d.err)

@@ -9,7 +9,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/shard"
 )
 
-// DescribeGroups answers DescribeGroups 0 to 6, in the order of the request.
+// DescribeGroups answers DescribeGroups 0 to 6, in the order of the request. Authorized operations (3) are the
+// caller's to fill in. Version 4 has instance ids; from 6 on a group that is not there is GROUP_ID_NOT_FOUND
+// with a sentence, before that it is Dead (KIP-1043).
 func (c *Coordinator) DescribeGroups(ctx context.Context, request *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {
 	response := &kmsg.DescribeGroupsResponse{
 		Version: request.Version, Groups: make([]kmsg.DescribeGroupsResponseGroup, len(request.Groups)),
@@ -33,7 +35,9 @@ func (c *Coordinator) DescribeGroups(ctx context.Context, request *kmsg.Describe
 	return response
 }
 
-// ListGroups answers ListGroups 0 to 5 with the groups that this broker coordinates.
+// ListGroups answers ListGroups 0 to 5 with the groups that this broker coordinates: states and a filter of
+// them from version 4 on (KIP-518), types and a filter of them from 5 on (KIP-848). While one partition is
+// being loaded, the list would be short, so that there is none.
 func (c *Coordinator) ListGroups(ctx context.Context, request *kmsg.ListGroupsRequest) *kmsg.ListGroupsResponse {
 	response := &kmsg.ListGroupsResponse{Version: request.Version}
 	for _, partition := range c.runtime.Led() {
@@ -49,7 +53,8 @@ func (c *Coordinator) ListGroups(ctx context.Context, request *kmsg.ListGroupsRe
 	return response
 }
 
-// DeleteGroups answers DeleteGroups 0 to 3, in the order of the request.
+// DeleteGroups answers DeleteGroups 0 to 3, in the order of the request; from version 3 on each error has a
+// sentence.
 func (c *Coordinator) DeleteGroups(ctx context.Context, request *kmsg.DeleteGroupsRequest) *kmsg.DeleteGroupsResponse {
 	groups := distinct(request.Groups)
 	response := &kmsg.DeleteGroupsResponse{Version: request.Version, Groups: make([]kmsg.DeleteGroupsResponseGroup, len(groups))}

@@ -11,6 +11,10 @@ import (
 
 // OffsetCommit answers OffsetCommit 2 to 10. Topics must have names; those of version 10 are the caller's to
 // find. Errors are those of partitions, in all versions.
+//
+//	2  retention time of the request, up to 4       8   flexible
+//	6  leader epoch of the last record read         9   GROUP_ID_NOT_FOUND, where it was ILLEGAL_GENERATION
+//	7  instance id (KIP-345)                        10  topic ids in place of names (KIP-848)
 func (c *Coordinator) OffsetCommit(ctx context.Context, request *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
 	return c.BeginOffsetCommit(ctx, request)(ctx)
 }
@@ -51,6 +55,9 @@ func refusedCommit(request *kmsg.OffsetCommitRequest, code protocol.Code) *kmsg.
 
 // TxnOffsetCommit answers TxnOffsetCommit 0 to 6. That the producer has this transaction open is the
 // caller's to check.
+//
+//	3  member id, generation, instance id: members are fenced (KIP-447)
+//	6  topic ids in place of names, GROUP_ID_NOT_FOUND (KIP-1319)
 func (c *Coordinator) TxnOffsetCommit(ctx context.Context, request *kmsg.TxnOffsetCommitRequest) *kmsg.TxnOffsetCommitResponse {
 	return c.BeginTxnOffsetCommit(ctx, request)(ctx)
 }

@@ -18,6 +18,10 @@ const (
 
 // OffsetFetch answers OffsetFetch 1 to 10. Topics must have names; those of version 10 are the caller's to
 // find, also in answers to requests for all. A nil list of topics asks for all, an empty one for none.
+//
+//	1  one group; its error is that of every partition       7   require stable offsets (KIP-447)
+//	2  a null list of topics, an error above partitions      8   several groups, each with its error
+//	5  leader epochs (KIP-320)                               10  topic ids in place of names (KIP-848)
 func (c *Coordinator) OffsetFetch(ctx context.Context, request *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
 	response := &kmsg.OffsetFetchResponse{Version: request.Version}
 	if request.Version >= fetchListsGroups {

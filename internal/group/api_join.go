@@ -11,6 +11,11 @@ import (
 
 // JoinGroup answers JoinGroup 0 to 9, when the rebalance is over that it takes part in. ctx ends with the
 // client's connection.
+//
+//	0  no rebalance timeout: the session timeout is it     5  instance id: static members (KIP-345)
+//	1  rebalance timeout (KIP-62)                          7  protocol type in the answer, null for none
+//	4  MEMBER_ID_REQUIRED: clients come back with the      8  reason, for the log (KIP-800)
+//	   id they are given (KIP-394)                         9  skip the assignment (KIP-814)
 func (c *Coordinator) JoinGroup(ctx context.Context, client ClientInfo, request *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
 	return c.BeginJoinGroup(ctx, client, request)(ctx)
 }

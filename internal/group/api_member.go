@@ -12,7 +12,8 @@ import (
 // leaveListsMembers is the first version of LeaveGroup that names several members.
 const leaveListsMembers = 3
 
-// Heartbeat answers Heartbeat 0 to 4.
+// Heartbeat answers Heartbeat 0 to 4; version 3 has the instance id. While the group is being loaded it
+// answers that all is well: what else would a member do but wait?
 func (c *Coordinator) Heartbeat(ctx context.Context, request *kmsg.HeartbeatRequest) *kmsg.HeartbeatResponse {
 	return c.BeginHeartbeat(ctx, request)(ctx)
 }
@@ -42,6 +43,10 @@ func (c *Coordinator) BeginHeartbeat(ctx context.Context, request *kmsg.Heartbea
 }
 
 // LeaveGroup answers LeaveGroup 0 to 5.
+//
+//	0  one member, whose error is the response's
+//	3  several members, by member or instance id, each with its error (KIP-345)
+//	5  reasons, for the log (KIP-800)
 func (c *Coordinator) LeaveGroup(ctx context.Context, request *kmsg.LeaveGroupRequest) *kmsg.LeaveGroupResponse {
 	return c.BeginLeaveGroup(ctx, request)(ctx)
 }

@@ -10,6 +10,9 @@ import (
 )
 
 // SyncGroup answers SyncGroup 0 to 5, when the leader has assigned. ctx ends with the client's connection.
+//
+//	3  instance id (KIP-345)
+//	5  protocol type and name, both ways: a member that means another protocol is refused
 func (c *Coordinator) SyncGroup(ctx context.Context, request *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
 	return c.BeginSyncGroup(ctx, request)(ctx)
 }

@@ -28,7 +28,9 @@ func (m *Machine) completeIfAllJoined(now shard.Now, c *classicGroup) shard.Deci
 	return m.completeJoin(now, c)
 }
 
-// prepareRebalance makes everybody join again.
+// prepareRebalance makes everybody join again. It ends when all members have, or with the longest of their
+// rebalance timeouts; the first one of a group that was empty ends with its delay, since nobody can know who
+// is still to come.
 func (m *Machine) prepareRebalance(now shard.Now, c *classicGroup, reason string) shard.Decision {
 	if c.state == completingRebalance {
 		m.refuseSyncs(now, c, protocol.RebalanceInProgress)

@@ -35,8 +35,12 @@ type Offsets map[protocol.TopicPartition]protocol.Offset
 //	topic 0 4711         topic, partition, offset
 //	topic 1 0
 //
-// Anything else is an error that names the line: half a checkpoint is worse than none.
+// An empty text has no offsets: Kafka makes the files before it writes them. Anything else is an error that
+// names the line, since half a checkpoint is worse than none.
 func ParseCheckpoint(text string) (Offsets, error) {
+	if text == "" {
+		return Offsets{}, nil
+	}
 	lines := strings.Split(text, "\n")
 	if lines[len(lines)-1] != "" {
 		return nil, fmt.Errorf("line %d is cut off", len(lines))

@@ -14,14 +14,15 @@ const (
 	recoveryPoints kind = iota
 	logStarts
 	highWatermarks
+	cleanedTo
 	kinds
 )
 
 // kindFiles are the names of their files.
-var kindFiles = [kinds]string{recoveryPointFile, logStartFile, highWatermarkFile}
+var kindFiles = [kinds]string{recoveryPointFile, logStartFile, highWatermarkFile, cleanerFile}
 
 // value is what a checkpoint says of a log; NoOffset where it says nothing, as of the start of a log that
-// begins with its first segment.
+// begins with its first segment, or of one that was never compacted.
 func (k kind) value(l *log.Log) protocol.Offset {
 	switch k {
 	case recoveryPoints:
@@ -32,8 +33,10 @@ func (k kind) value(l *log.Log) protocol.Offset {
 			return protocol.NoOffset
 		}
 		return start
-	default:
+	case highWatermarks:
 		return l.HighWatermark()
+	default:
+		return max(l.CleanedTo(), protocol.NoOffset)
 	}
 }
 
@@ -53,16 +56,19 @@ type checkpoints struct {
 	entries []*entry // the logs of the directory, as of the membership number
 	seen    int64
 	current [kinds]int64 // the membership number at the last write of each file, plus one
-	cleaned Offsets      // of the cleaner's file
 }
 
 // written holds what the files say of one log; guarded by the gate of its directory.
 type written [kinds]protocol.Offset
 
-// Checkpoint writes what has changed of the recovery points, log starts and high watermarks of all
-// directories. A directory whose disk fails goes offline; the error is the first that was met.
+// Checkpoint writes what has changed in the four checkpoints of all directories. A directory whose disk fails
+// goes offline; the error holds all that were met.
 func (s *Set) Checkpoint() error {
-	return errors.Join(s.checkpoint(recoveryPoints), s.checkpoint(logStarts), s.checkpoint(highWatermarks))
+	var errs []error
+	for k := range kinds {
+		errs = append(errs, s.checkpoint(k))
+	}
+	return errors.Join(errs...)
 }
 
 // checkpoint writes one kind in all directories.
@@ -116,21 +122,17 @@ func (s *Set) checkpointDirectory(d *directory, k kind) error {
 
 // readCheckpoints reads the four checkpoints of a directory; damaged ones are reported and count as absent.
 func (s *Set) readCheckpoints(d *directory) error {
-	read := func(name string) (Offsets, error) {
+	for k, name := range kindFiles {
 		offsets, damage, err := readCheckpoint(s.files, d.file(name))
 		if damage != nil {
 			s.logger.Warn("checkpoint is damaged, going on without it", "error", damage)
 		}
-		return offsets, err
-	}
-	var err error
-	for k, name := range kindFiles {
-		if d.carried[k], err = read(name); err != nil {
+		if err != nil {
 			return err
 		}
+		d.carried[k] = offsets
 	}
-	d.cleaned, err = read(cleanerFile)
-	return err
+	return nil
 }
 
 // forget drops what is carried for a partition that was opened in d, or removed from it.
@@ -145,20 +147,21 @@ func (d *directory) carry(tp protocol.TopicPartition, offsets [kinds]protocol.Of
 	d.writing.lock()
 	defer d.writing.unlock()
 	for k, offset := range offsets {
-		d.carried[k][tp] = offset
+		if offset != protocol.NoOffset {
+			d.carried[k][tp] = offset
+		}
 	}
 }
 
-// recall is what the checkpoints of d said of a partition that is not open.
-func (d *directory) recall(tp protocol.TopicPartition) (recovery, start, watermark protocol.Offset) {
+// recall is what the checkpoints of d said of a partition that is not open; NoOffset where nothing.
+func (d *directory) recall(tp protocol.TopicPartition) (offsets [kinds]protocol.Offset) {
 	d.writing.lock()
 	defer d.writing.unlock()
-	var out [kinds]protocol.Offset
-	for k := range out {
-		out[k] = protocol.NoOffset
+	for k := range offsets {
+		offsets[k] = protocol.NoOffset
 		if offset, ok := d.carried[k][tp]; ok {
-			out[k] = offset
+			offsets[k] = offset
 		}
 	}
-	return out[recoveryPoints], out[logStarts], out[highWatermarks]
+	return offsets
 }

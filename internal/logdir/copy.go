@@ -2,7 +2,6 @@ package logdir
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -34,7 +33,7 @@ func (s *Set) move(ctx context.Context) time.Duration {
 			} else if n == 0 {
 				rest = min(rest, moveRest)
 			}
-			if !s.pace(ctx, n) {
+			if s.throttleMoves(ctx, n) != nil {
 				return forever
 			}
 		}
@@ -44,20 +43,9 @@ func (s *Set) move(ctx context.Context) time.Duration {
 	}
 }
 
-// pace keeps the copying below replica.alter.log.dirs.io.max.bytes.per.second; false where ctx has ended.
-func (s *Set) pace(ctx context.Context, bytes int) bool {
-	rate := s.config.Load().Long("replica.alter.log.dirs.io.max.bytes.per.second")
-	if bytes == 0 || rate <= 0 || rate == math.MaxInt64 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(time.Duration(float64(bytes) / float64(rate) * float64(time.Second)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+// throttleMoves keeps the copying below replica.alter.log.dirs.io.max.bytes.per.second.
+func (s *Set) throttleMoves(ctx context.Context, bytes int) error {
+	return s.moves.wait(ctx, bytes, float64(s.config.Load().Long("replica.alter.log.dirs.io.max.bytes.per.second")))
 }
 
 // moveOn copies the next chunk of one move, up to the high watermark: what is above it may be truncated.

@@ -181,8 +181,13 @@ func (s *Set) openLog(d *directory, folder string, tp protocol.TopicPartition, i
 		Files: s.options.Files, Trust: trust, Logger: s.logger,
 		ProducerExpiration: s.config.Load().Duration("producer.id.expiration.ms"),
 	}
-	o.RecoveryPoint, o.StartOffset, o.HighWatermark = d.recall(tp)
-	return log.Open(o)
+	offsets := d.recall(tp)
+	o.RecoveryPoint, o.StartOffset = offsets[recoveryPoints], offsets[logStarts]
+	o.HighWatermark, o.CleanedTo = offsets[highWatermarks], offsets[cleanedTo]
+	if l, err = log.Open(o); err == nil && trust == log.SameBoot {
+		s.distrust(l)
+	}
+	return l, err
 }
 
 // install puts a new entry into the table. If its directory has failed meanwhile, the entry is offline and

@@ -106,7 +106,7 @@ func (s *Set) openFuture(d *directory, folder string, e *entry, id protocol.Topi
 	return log.Open(log.Options{
 		FS: s.files, Dir: d.file(folder), Partition: e.partition, TopicID: id, Config: e.log.Config(), Now: s.options.Now,
 		Files: s.options.Files, Trust: trust, Logger: s.logger,
-		RecoveryPoint: protocol.NoOffset, StartOffset: protocol.NoOffset, HighWatermark: protocol.NoOffset,
+		RecoveryPoint: protocol.NoOffset, StartOffset: protocol.NoOffset, HighWatermark: protocol.NoOffset, CleanedTo: protocol.NoOffset,
 	})
 }
 

@@ -45,6 +45,7 @@ func Open(o Options) (*Set, error) {
 	s.epoch.Store(int64(protocol.NoBrokerEpoch))
 	s.mu.logs = map[protocol.TopicPartition]*entry{}
 	s.mu.futures = map[protocol.TopicPartition]*future{}
+	s.mu.unverified = map[*log.Log]bool{}
 	s.mu.preferred = map[protocol.TopicPartition]*directory{}
 	if err := s.arrange(); err != nil {
 		return nil, err

@@ -50,6 +50,8 @@ func (s *Set) jobs() []job {
 		{name: "checkpoint of recovery points", first: firstDelay, run: s.checkpointJob(recoveryPoints, "log.flush.offset.checkpoint.interval.ms")},
 		{name: "checkpoint of log starts", first: firstDelay, run: s.checkpointJob(logStarts, "log.flush.start.offset.checkpoint.interval.ms")},
 		{name: "sync", first: syncPass, run: newSyncer(s).pass},
+		{name: "verification", first: verifyDelay, run: s.verify},
+		{name: "compaction", first: firstDelay, run: newCleaner(s).pass},
 		{name: "retention", first: firstDelay, run: newRetainer(s).pass},
 		{name: "expiration of producers", first: firstDelay, run: s.expireProducers},
 		{name: "removal of deleted partitions", wake: s.wake.deletions, run: s.removeDue},

@@ -80,6 +80,7 @@ type Set struct {
 	changing   gate
 	wake       wakes
 	caughtUp   chan protocol.TopicPartition
+	moves      pacer
 	background background
 	epoch      atomic.Int64 // broker epoch for the marker
 	loaded     atomic.Bool
@@ -91,6 +92,8 @@ type Set struct {
 		futures   map[protocol.TopicPartition]*future
 		preferred map[protocol.TopicPartition]*directory
 		deletions []deletion
+		// unverified are the logs that were trusted after the kill of a process, and not read since.
+		unverified map[*log.Log]bool
 	}
 }
 
@@ -101,6 +104,7 @@ type entry struct {
 	log       *log.Log // nil where err says why
 	err       error
 	wrote     written
+	rest      rest
 }
 
 // gate is a lock that may be held across file I/O: a one-slot channel, since a goroutine that waits for a

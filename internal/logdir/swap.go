@@ -90,7 +90,10 @@ func (s *Set) exchange(e *entry, f *future) (*log.Log, error) {
 		return nil, s.report(e.dir, err)
 	}
 	s.schedule(deletion{e.dir, gone, time.Now().Add(e.log.Config().FileDeleteDelay)})
-	f.dir.carry(tp, [kinds]protocol.Offset{f.log.EndOffset(), e.log.StartOffset(), e.log.HighWatermark()})
+	f.dir.carry(tp, [kinds]protocol.Offset{
+		recoveryPoints: f.log.EndOffset(), logStarts: e.log.StartOffset(),
+		highWatermarks: e.log.HighWatermark(), cleanedTo: e.log.CleanedTo(),
+	})
 	l, err := s.openLog(f.dir, tp.String(), tp, protocol.TopicID{}, e.log.Config(), log.Clean)
 	f.dir.forget(tp)
 	return l, s.report(f.dir, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
 // watchInterval is how often broken logs and flush.ms are looked after; shorter where
@@ -37,13 +38,19 @@ const (
 	syncAge = 30 * time.Second
 	// syncPause is left between two syncs, for the sake of those who wait for the same disk.
 	syncPause = 50 * time.Millisecond
-	// idleFiles is how long a segment's file stays open unused.
-	idleFiles = time.Minute
+	// idleAge is how long a log keeps files open and indexes in memory without being used.
+	idleAge = time.Minute
 )
 
+// rest is what the syncer knows of a log's use, for it alone.
+type rest struct {
+	end     protocol.Offset // the log end when it was last looked at
+	resting bool
+}
+
 // syncer moves recovery points: it syncs logs in the background, one at a time and paced, so that the scan
-// after a power cut is short also in a segment that takes long to fill. The files that nobody used for a
-// while are closed on the way.
+// after a power cut is short also in a segment that takes long to fill. On the way it lets logs rest that
+// nobody has written to for a while.
 type syncer struct {
 	set   *Set
 	since map[*log.Log]time.Time // since when a log has had unsynced records
@@ -57,9 +64,9 @@ func newSyncer(s *Set) *syncer {
 // pass syncs the logs whose records have waited longest.
 func (y *syncer) pass(ctx context.Context) time.Duration {
 	now := time.Now()
-	if now.Sub(y.idled) >= idleFiles {
-		y.set.options.Files.CloseIdle()
+	if now.Sub(y.idled) >= idleAge {
 		y.idled = now
+		y.letRest()
 	}
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -76,12 +83,27 @@ func (y *syncer) pass(ctx context.Context) time.Duration {
 	return syncPass
 }
 
+// letRest gives back what idle logs hold.
+func (y *syncer) letRest() {
+	for _, e := range y.set.entries(nil) {
+		if e.log == nil || e.log.Err() != nil {
+			continue
+		}
+		end := e.log.EndOffset()
+		if end == e.rest.end && !e.rest.resting {
+			y.set.guard(e, "rest", func(l *log.Log) error { l.Rest(); return nil })
+		}
+		e.rest = rest{end, end == e.rest.end}
+	}
+	y.set.options.Files.CloseIdle()
+}
+
 // due lists the logs to sync, the oldest first.
 func (y *syncer) due(now time.Time) []*entry {
 	dirty := map[*log.Log]time.Time{}
 	var due []*entry
 	for _, e := range y.set.entries(nil) {
-		if e.log == nil || e.log.Err() != nil || e.log.RecoveryPoint() >= e.log.EndOffset() {
+		if e.log == nil || e.log.Err() != nil || e.log.RecoveryPoint() >= e.log.EndOffset() || !y.set.verified(e.log) {
 			continue
 		}
 		since, ok := y.since[e.log]

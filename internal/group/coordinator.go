@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -133,12 +136,19 @@ func (c *Coordinator) newMemberID(client ClientInfo, instanceID *string) (string
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
 }
 
-// byPartition sorts groups by the partition that holds them; the values are their places in the list.
-func (c *Coordinator) byPartition(groups []string) map[int32][]int {
+// byPartition sorts groups by the partition that holds them, in order; the values are their places in the
+// list.
+func (c *Coordinator) byPartition(groups []string) iter.Seq2[int32, []int] {
 	places := map[int32][]int{}
 	for i, group := range groups {
 		partition := c.PartitionFor(group)
 		places[partition] = append(places[partition], i)
 	}
-	return places
+	return func(yield func(int32, []int) bool) {
+		for _, partition := range slices.Sorted(maps.Keys(places)) {
+			if !yield(partition, places[partition]) {
+				return
+			}
+		}
+	}
 }

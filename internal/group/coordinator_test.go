@@ -456,24 +456,23 @@ func TestProgress(t *testing.T) {
 
 // A coordinator of fifty partitions with nothing to do costs nothing.
 func TestIdleCoordinatorHasNoGoroutines(t *testing.T) {
-	c := NewCoordinator(Options{Partitions: 50})
-	t.Cleanup(c.Close)
-	before := runtime.NumGoroutine()
-	for partition := range int32(50) {
-		c.Lead(partition, 1, shardtest.New(1))
-	}
-	for partition := range int32(50) {
-		if err := c.Await(t.Context(), partition); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCoordinator(Options{Partitions: 50})
+		t.Cleanup(c.Close)
+		before := runtime.NumGoroutine()
+		for partition := range int32(50) {
+			c.Lead(partition, 1, shardtest.New(1))
 		}
-	}
-	for range 1000 { // the loading goroutines are on their way out
-		if runtime.NumGoroutine() <= before {
-			return
+		synctest.Wait() // the loading goroutines have ended, or block for ever
+		for partition := range int32(50) {
+			if err := c.Await(t.Context(), partition); err != nil {
+				t.Fatal(err)
+			}
 		}
-		runtime.Gosched()
-	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		if after := runtime.NumGoroutine(); after > before {
+			t.Errorf("%d goroutines, %d before", after, before)
+		}
+	})
 }
 
 func BenchmarkOffsetCommit(b *testing.B) {

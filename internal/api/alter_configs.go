@@ -72,6 +72,9 @@ func (a *API) alterAll(ctx context.Context, wanted []alteration, validateOnly bo
 		places = append(places, i)
 	}
 	for i, err := range a.Controller.AlterConfigs(ctx, changes, validateOnly) {
+		if err == nil && !validateOnly {
+			err = a.View.Refresh(ctx, changes[i].Entity)
+		}
 		errs[places[i]] = err
 	}
 	return errs

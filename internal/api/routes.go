@@ -73,6 +73,7 @@ func table() []route {
 		served(kmsg.OffsetForLeaderEpoch, 0, 4, now((*API).offsetForLeaderEpoch)),
 		served(kmsg.DescribeConfigs, 0, 4, now((*API).describeConfigs)),
 		served(kmsg.AlterConfigs, 0, 2, later((*API).alterConfigs)),
+		served(kmsg.AlterReplicaLogDirs, 0, 2, later((*API).alterReplicaLogDirs)),
 		served(kmsg.DescribeLogDirs, 0, 5, now((*API).describeLogDirs)),
 		served(kmsg.IncrementalAlterConfigs, 0, 1, later((*API).incrementalAlterConfigs)),
 		served(kmsg.ListConfigResources, 0, 1, now((*API).listConfigResources)),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/replica"
@@ -31,6 +32,7 @@ func (b *Broker) join(ctx, running context.Context) error {
 	}
 	b.server.Start()
 	b.background.Go(func() { b.dirs.Run(running) })
+	b.background.Go(func() { b.finishMoves(running) })
 	return nil
 }
 
@@ -63,6 +65,28 @@ func (b *Broker) watchDirs(running context.Context) {
 			return
 		}
 	}
+}
+
+// finishMoves puts copies of logs that have caught up in another directory in the place of the logs.
+func (b *Broker) finishMoves(running context.Context) {
+	for {
+		select {
+		case tp := <-b.dirs.CaughtUp():
+			if err := b.swap(tp); err != nil {
+				b.logger.Error("a partition cannot change its directory yet", "partition", tp, "error", err)
+			}
+		case <-running.Done():
+			return
+		}
+	}
+}
+
+func (b *Broker) swap(tp protocol.TopicPartition) error {
+	p, err := b.replicas.Partition(tp)
+	if err != nil {
+		return err
+	}
+	return p.SwapLog(func() (*log.Log, error) { return b.dirs.Swap(tp) })
 }
 
 // apply hands a change of the cluster to the parts, in this order: the broker's own properties, since they

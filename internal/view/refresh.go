@@ -1,0 +1,31 @@
+package view
+
+import (
+	"context"
+	"errors"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// Refresh reads the configuration of one entity from the store, and returns when the image shows it: whoever
+// has changed it may then answer that it holds. The watch would bring it too, only later.
+func (v *View) Refresh(ctx context.Context, entity metadata.Entity) error {
+	v.changing.Lock()
+	defer v.changing.Unlock()
+	if v.session == nil {
+		return coordination.ErrNotSent
+	}
+	data, stat, err := v.session.Get(ctx, znode.EntityPath(entity))
+	switch {
+	case errors.Is(err, coordination.ErrNoNode):
+		delete(v.configs, entity)
+		v.change(nil, metadata.SetConfig{Entity: entity})
+		return nil
+	case err != nil:
+		return err
+	}
+	v.change(nil, v.configure(nil, entity, data, stat.Mzxid)...)
+	return nil
+}

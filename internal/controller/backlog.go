@@ -14,6 +14,8 @@ type round struct {
 	// show holds the partitions for UpdateMetadata, which also goes out empty where refresh is true.
 	show    map[P.TopicPartition]told
 	refresh bool
+	// full says that show holds all there is: what is not in it does not exist any more.
+	full bool
 	// stop and erase hold the replicas for the two StopReplicas: keeping the log, and deleting it.
 	stop, erase map[P.TopicPartition]P.LeaderEpoch
 }

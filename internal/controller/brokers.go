@@ -45,12 +45,20 @@ func (t *term) readBrokers() error {
 		})
 	}))
 	t.commit() // in case nothing was decided
-	for _, id := range d.Brokers {
-		if b := t.cluster.image.Broker(id); b != nil && t.queues[id] == nil {
+	return err
+}
+
+// reachAll starts telling the living brokers that are not told yet. What a broker hears first is everything,
+// so that it waits until no state is in doubt.
+func (t *term) reachAll() {
+	if len(t.look.state) > 0 {
+		return
+	}
+	for _, b := range t.cluster.image.Brokers() {
+		if t.queues[b.ID] == nil {
 			t.reach(b)
 		}
 	}
-	return err
 }
 
 // meet takes the registered brokers over into the image.

@@ -151,7 +151,7 @@ func TestControllerFailsOver(t *testing.T) {
 		}
 		// The dead broker led; while the new controller settles it stays in the set, but it leads no more.
 		expect(t, "at once", two.told(), "lead t-0 leader 2 epoch 1 isr [1 2] version 1", "alive [2]", "show t-0 leader 2 epoch 1 isr [1 2] version 1")
-		time.Sleep(settleTime + time.Second)
+		<-time.After(settleTime + time.Second)
 		expect(t, "settled", two.told(), "lead t-0 leader 2 epoch 2 isr [2] version 2", "alive [2]", "show t-0 leader 2 epoch 2 isr [2] version 2")
 	})
 }

@@ -33,6 +33,8 @@ type cast struct {
 	brokers map[P.BrokerID]*fakeBroker
 	config  *config.Broker
 	logger  *slog.Logger
+	// leaders holds who led each partition in each leader epoch, as any broker ever heard: there is one.
+	leaders map[string]int32
 }
 
 // fakeBroker answers what a controller tells it, and keeps it.
@@ -49,10 +51,11 @@ type fakeBroker struct {
 	heard   []string
 	answers map[int16]P.Code // of the partitions, by key
 	hung    chan struct{}    // answers wait for it to be closed
+	shown   map[P.TopicPartition]string
 }
 
 func newCast(t *testing.T) *cast {
-	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, config: config.Default()}
+	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, config: config.Default(), leaders: map[string]int32{}}
 	c.logger = slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
 		c.logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -79,7 +82,7 @@ func (c *cast) open() coordination.Session {
 // start brings up a broker that registers, and runs for controller where leads is true.
 func (c *cast) start(id P.BrokerID, leads bool, stopped znode.Stop) *fakeBroker {
 	c.t.Helper()
-	b := &fakeBroker{id: id, cast: c, session: c.open(), answers: map[int16]P.Code{}, ended: make(chan struct{})}
+	b := &fakeBroker{id: id, cast: c, session: c.open(), answers: map[int16]P.Code{}, shown: map[P.TopicPartition]string{}, ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.end = cancel
 	if _, err := Prepare(ctx, b.session, ""); err != nil {
@@ -122,6 +125,7 @@ func (b *fakeBroker) stop() {
 	}
 	b.end()
 	_ = b.session.Close()
+	b.cast.store.Expire(b.session.ID()) // where the farewell was lost
 	<-b.ended
 	synctest.Wait()
 }
@@ -181,6 +185,7 @@ func (b *fakeBroker) answer(request kmsg.Request) kmsg.Response {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.heard = append(b.heard, describeRequest(request)...)
+	b.remember(request)
 	response := request.ResponseKind()
 	switch r := request.(type) {
 	case *kmsg.LeaderAndISRRequest:
@@ -203,6 +208,35 @@ func (b *fakeBroker) answer(request kmsg.Request) kmsg.Response {
 		}
 	}
 	return response
+}
+
+// remember checks that no two brokers ever hear of two leaders in one epoch, and keeps what clients would be
+// shown.
+func (b *fakeBroker) remember(request kmsg.Request) {
+	b.cast.mu.Lock()
+	defer b.cast.mu.Unlock()
+	switch r := request.(type) {
+	case *kmsg.LeaderAndISRRequest:
+		for _, topic := range r.TopicStates {
+			for _, p := range topic.PartitionStates {
+				key := fmt.Sprintf("%x-%d in epoch %d", topic.TopicID, p.Partition, p.LeaderEpoch)
+				if leader, ok := b.cast.leaders[key]; ok && leader != p.Leader {
+					b.cast.t.Errorf("%s is led by %d and by %d", key, leader, p.Leader)
+				}
+				b.cast.leaders[key] = p.Leader
+			}
+		}
+	case *kmsg.UpdateMetadataRequest:
+		r.UnknownTags.Each(func(uint32, []byte) { clear(b.shown) })
+		for _, topic := range r.TopicStates {
+			for _, p := range topic.PartitionStates {
+				tp := P.TopicPartition{Topic: topic.Topic, Partition: p.Partition}
+				if delete(b.shown, tp); P.BrokerID(p.Leader) != leaderDuringDelete {
+					b.shown[tp] = fmt.Sprintf("leader %d epoch %d version %d", p.Leader, p.LeaderEpoch, p.ZKVersion)
+				}
+			}
+		}
+	}
 }
 
 // describeRequest writes a request in one line a partition.

@@ -11,8 +11,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
-// load reads the whole cluster, decides about all of it, and only then begins to tell the brokers: one that
-// has restarted must not hear that it still leads in its old epoch.
+// load reads the whole cluster and decides about all of it. The brokers are told afterwards: one that has
+// restarted must not hear that it still leads in its old epoch.
 func (t *term) load() error {
 	began := t.controller.options.Now()
 	brokers, err := t.listBrokers()
@@ -49,9 +49,6 @@ func (t *term) load() error {
 	}
 	if err := t.survive(t.decide(t.all())); err != nil {
 		return err
-	}
-	for _, b := range t.cluster.image.Brokers() {
-		t.reach(b)
 	}
 	t.controller.options.Logger.Info("controller: loaded the cluster", "brokers", len(brokers), "topics", len(topics),
 		"partitions", t.cluster.image.PartitionCount(), "took", t.controller.options.Now().Sub(began))
@@ -91,10 +88,16 @@ func (t *term) missing() bool {
 
 // settled ends the time in which missing brokers are waited for.
 func (t *term) settled() {
-	t.settle, t.cluster.settling = nil, false
-	for _, tp := range t.all() {
-		t.look.state[tp] = true
+	t.settle, t.cluster.settling, t.look.all = nil, false, true
+}
+
+// decideAgain decides about everything once settling has ended.
+func (t *term) decideAgain() error {
+	if !t.look.all {
+		return nil
 	}
+	t.look.all = false
+	return t.decide(t.all())
 }
 
 // listBrokers reads all registrations. One that cannot be read is left out: it must not keep the cluster

@@ -35,7 +35,30 @@ func (t *term) commit(changes ...metadata.Change) {
 // untold reports whether a state must not be pushed: there is none, it has to be read again first, or the
 // topic is on its way out.
 func (t *term) untold(tp P.TopicPartition, p *metadata.Partition) bool {
+	if t.look.state[tp] {
+		t.owed[tp] = true
+	}
 	return p == nil || p.Epoch == P.AnyEpoch || t.look.state[tp] || t.deletions[tp.Topic] != nil
+}
+
+// tellOwed tells everybody about partitions whose states are known again.
+func (t *term) tellOwed() {
+	owed := t.owed
+	if len(owed) == 0 {
+		return
+	}
+	t.owed = map[P.TopicPartition]bool{}
+	for id, q := range t.queues {
+		q.add(func(b *backlog) {
+			for _, tp := range sorted(owed) {
+				if topic := t.cluster.image.Topic(tp.Topic); topic != nil {
+					if p := topic.Partition(tp.Partition); p != nil && !t.untold(tp, p) {
+						t.tell(b, id, tp, told{topicID: topic.ID, state: p})
+					}
+				}
+			}
+		})
+	}
 }
 
 // tell puts one partition's state into the backlog of a broker.
@@ -50,7 +73,7 @@ func (t *term) tell(b *backlog, id P.BrokerID, tp P.TopicPartition, what told) {
 func (t *term) tellAll(q *queue) {
 	image := t.cluster.image
 	q.add(func(b *backlog) {
-		b.refresh(image)
+		b.last(image, false).full = true
 		for _, name := range image.Topics() {
 			topic := image.Topic(name)
 			for i, p := range topic.Partitions {

@@ -85,7 +85,7 @@ func (q *queue) send(ctx context.Context, r *round) bool {
 	if len(r.lead) > 0 && !q.ask(ctx, q.sender.leaderAndISR(r)) {
 		return false
 	}
-	if (len(r.show) > 0 || r.refresh) && !q.ask(ctx, q.sender.updateMetadata(r)) {
+	if (len(r.show) > 0 || r.refresh || r.full) && !q.ask(ctx, q.sender.updateMetadata(r)) {
 		return false
 	}
 	if len(r.stop) > 0 && !q.ask(ctx, q.sender.stopReplica(r.stop, false)) {

@@ -62,6 +62,9 @@ func (s sender) updateMetadata(r *round) *kmsg.UpdateMetadataRequest {
 	request := kmsg.NewPtrUpdateMetadataRequest()
 	request.Version = updateMetadataVersion
 	request.ControllerID, request.ControllerEpoch, request.BrokerEpoch = int32(s.controller), int32(s.epoch), int64(s.broker)
+	if r.full {
+		request.UnknownTags.Set(peer.FullMetadataTag, []byte{1})
+	}
 	for _, tp := range sorted(r.show) {
 		t := r.show[tp]
 		if n := len(request.TopicStates); n == 0 || request.TopicStates[n-1].Topic != tp.Topic {

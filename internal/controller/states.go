@@ -166,7 +166,9 @@ func (t *term) readStates() error {
 	}
 	clear(t.look.state)
 	t.commitDecided(partitions, changes)
-	return t.decide(partitions)
+	err = t.decide(partitions)
+	t.tellOwed()
+	return err
 }
 
 // commitDecided takes over states that somebody else wrote, or that an unknown outcome had left open. The
@@ -181,5 +183,6 @@ func (t *term) commitDecided(partitions []P.TopicPartition, changes []metadata.C
 	t.commit(changes...)
 	for _, d := range all {
 		delete(t.look.state, d.TopicPartition)
+		delete(t.owed, d.TopicPartition) // what replaces it is told
 	}
 }

@@ -44,9 +44,12 @@ type term struct {
 	// What has to be read again. The flags mean everything of their kind.
 	look struct {
 		brokers, topics, deletions bool
+		all                        bool // not to be read, but to be decided about
 		topic                      map[string]bool
 		state                      map[P.TopicPartition]bool
 	}
+	// owed holds the partitions that brokers were not told about, since their states had to be read first.
+	owed map[P.TopicPartition]bool
 	// refresh is true where the brokers have not been told yet who lives.
 	refresh bool
 	retry   <-chan time.Time // set while something could not be read or written
@@ -77,7 +80,7 @@ func newTerm(c *Controller, session coordination.Session, won coordination.Leade
 		spoken: map[string]string{}, deletions: map[string]*deletion{}, queues: map[P.BrokerID]*live{},
 		requests: make(chan func() error, maxRequests), answers: make(chan answer), done: make(chan struct{}),
 	}
-	t.look.topic, t.look.state = map[string]bool{}, map[P.TopicPartition]bool{}
+	t.look.topic, t.look.state, t.owed = map[string]bool{}, map[P.TopicPartition]bool{}, map[P.TopicPartition]bool{}
 	return t
 }
 
@@ -189,16 +192,19 @@ func (t *term) stillLeading() error {
 // to be looked at, and is tried again a little later.
 func (t *term) work() error {
 	for range workRounds {
-		for _, step := range []func() error{t.readBrokers, t.readTopics, t.readDeletions, t.readStates} {
+		for _, step := range []func() error{t.readBrokers, t.readTopics, t.readDeletions, t.decideAgain, t.readStates} {
 			if err := t.survive(step()); err != nil {
 				return err
 			}
 		}
 		if !t.looking() || t.retry != nil {
-			return nil
+			break
 		}
 	}
-	t.retry = time.After(retryAfter) // somebody else writes the same znodes
+	if t.looking() && t.retry == nil {
+		t.retry = time.After(retryAfter) // somebody else writes the same znodes
+	}
+	t.reachAll()
 	return nil
 }
 
@@ -207,7 +213,7 @@ const workRounds = 3
 
 // looking reports whether there is anything to be read again.
 func (t *term) looking() bool {
-	return t.look.brokers || t.look.topics || t.look.deletions || len(t.look.topic) > 0 || len(t.look.state) > 0
+	return t.look.brokers || t.look.topics || t.look.deletions || t.look.all || len(t.look.topic) > 0 || len(t.look.state) > 0
 }
 
 // survive sorts an error of the store: one that ends the term is returned, any other makes work try again.

@@ -180,7 +180,7 @@ func TestDeadlineEndsTheConnectionAndCancelDoesNot(t *testing.T) {
 
 		behind := make(chan error)
 		go func() {
-			time.Sleep(time.Second / 2)
+			<-time.After(time.Second / 2)
 			_, err := c.Do(t.Context(), heartbeat(4))
 			behind <- err
 		}()

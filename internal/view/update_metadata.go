@@ -2,6 +2,7 @@ package view
 
 import (
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/peer"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -21,7 +22,7 @@ func (v *View) UpdateMetadata(q *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadat
 		return response
 	}
 	changes := []metadata.Change{metadata.SetController{ID: P.BrokerID(q.ControllerID), Epoch: P.ControllerEpoch(q.ControllerEpoch)}}
-	changes, ok := v.partitions(v.living(changes, q), q)
+	changes, ok := v.partitions(v.absent(v.living(changes, q), q), q)
 	if !ok {
 		response.ErrorCode = int16(P.InvalidRequest)
 		return response
@@ -59,6 +60,30 @@ func (v *View) living(changes []metadata.Change, q *kmsg.UpdateMetadataRequest) 
 	for _, b := range v.Image().Brokers() {
 		if !there[b.ID] {
 			changes = append(changes, metadata.DropBroker{ID: b.ID})
+		}
+	}
+	return changes
+}
+
+// absent adds the changes that take away what a request with everything in it does not have.
+func (v *View) absent(changes []metadata.Change, q *kmsg.UpdateMetadataRequest) []metadata.Change {
+	full := false
+	q.UnknownTags.Each(func(tag uint32, _ []byte) { full = full || tag == peer.FullMetadataTag })
+	if !full {
+		return changes
+	}
+	there := map[P.TopicPartition]bool{}
+	for _, topic := range q.TopicStates {
+		for i := range topic.PartitionStates {
+			there[P.TopicPartition{Topic: topic.Topic, Partition: topic.PartitionStates[i].Partition}] = true
+		}
+	}
+	image := v.Image()
+	for _, name := range image.Topics() {
+		for i := range image.Topic(name).Partitions {
+			if tp := (P.TopicPartition{Topic: name, Partition: int32(i)}); !there[tp] {
+				changes = append(changes, metadata.DropPartition{TopicPartition: tp})
+			}
 		}
 	}
 	return changes

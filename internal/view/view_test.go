@@ -218,6 +218,13 @@ func TestUpdateMetadataReplacesBrokersAndMergesTopics(t *testing.T) {
 	if s.Image().Topic("t") != nil {
 		t.Error("a deleted topic is shown")
 	}
+	s.UpdateMetadata(shows(1, 1))
+	s.heard = nil
+	full := shows(1, 1)
+	full.TopicStates[0].Topic, full.TopicStates[0].TopicID = "u", [16]byte{9}
+	full.UnknownTags.Set(peer.FullMetadataTag, nil)
+	s.UpdateMetadata(full)
+	s.expect(t, "t-0 shown false", "u-0 shown true")
 	bad := shows(1, 1)
 	bad.TopicStates[0].PartitionStates[0].Partition = 1 << 30
 	if r := s.UpdateMetadata(bad); P.Code(r.ErrorCode) != P.InvalidRequest {

@@ -206,10 +206,10 @@ func (c *cleaning) swap(g group, f *cleanFile) error {
 	if err := l.fs.SyncDir(l.Dir()); err != nil {
 		return l.ioError("compact", err)
 	}
+	if err := l.markSegments(g.segments, l.now(), false); err != nil {
+		return l.ioError("compact", err)
+	}
 	for _, old := range g.segments {
-		if err := l.markSegment(old, l.now()); err != nil {
-			return l.ioError("compact", err)
-		}
 		if old.base != s.base {
 			if err := l.markSnapshot(old.base, l.now()); err != nil {
 				return l.ioError("compact", err)

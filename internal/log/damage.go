@@ -1,9 +1,16 @@
 package log
 
+import (
+	"errors"
+	"io"
+
+	"github.com/barnabas-mq/barnabas/internal/record"
+)
+
 // checkTorn decides what the bad batch is that the scan of segment i ended at: the torn end of the log, to be
 // cut, or damage, a *DamageError. It is damage if a whole batch stands anywhere behind it; unless, after a
-// power cut, the bad batch lacks a page: pages above the recovery point may be written back in any order, so
-// what stands behind the hole was never promised to be there.
+// power cut, the bad batch lacks a page or its end: what is above the recovery point may be written back in
+// any order, so what stands behind the hole was never promised to be there.
 func (l *Log) checkTorn(i int, one *scanned, powerCut bool) error {
 	list := *l.list.Load()
 	s := list[i]
@@ -12,18 +19,40 @@ func (l *Log) checkTorn(i int, one *scanned, powerCut bool) error {
 		return err
 	}
 	defer f.release()
-	damage := &DamageError{Partition: l.partition, File: f.Name(), Position: one.size, Offset: one.end, Cause: one.bad}
 	behind, err := l.batchBehind(i, f, one)
 	if err != nil || !behind {
 		return err
 	}
 	if powerCut {
-		lost, err := lostPage(f, one.size, s.size.Load(), int64(one.head.Size))
+		lost, err := lostEnd(f, one, s.size.Load())
+		if err == nil && !lost {
+			lost, err = lostPage(f, one.size, s.size.Load(), int64(one.head.Size))
+		}
 		if err != nil || lost {
 			return err
 		}
 	}
-	return damage
+	return &DamageError{Partition: l.partition, File: f.Name(), Position: one.size, Offset: one.end, Cause: one.bad}
+}
+
+// lostEnd reports whether the bad batch reaches beyond the end of its segment, since the file is shorter than
+// it was; not where only the length in its header is wrong, which its CRC does not cover.
+func lostEnd(file io.ReaderAt, one *scanned, size int64) (bool, error) {
+	if !errors.Is(one.bad, record.ErrShort) {
+		return false, nil
+	}
+	if one.head.Size == 0 {
+		return true, nil // not even a header is left
+	}
+	h := one.head
+	h.Size = int(size - one.size)
+	w := walk(file, one.size, size, make([]byte, scanBuffer))
+	w.pos = one.size
+	err := w.checkCRC(&h)
+	if err != nil && !isBadBatch(err) {
+		return false, err
+	}
+	return err != nil, nil
 }
 
 // batchBehind reports whether a whole batch stands behind the bad one, in its segment or in a later one.

@@ -12,9 +12,9 @@ import (
 // that stands out between its neighbours is wrong.
 type epochRepair struct {
 	log *Log
-	// lookOver asks for the batches below the recovery point too: nobody else checks what was on disk when
-	// the power failed.
-	lookOver bool
+	// powerCut asks for the batches below the recovery point too: nobody else checks what was on the disk
+	// when the power failed.
+	powerCut bool
 
 	known epochs // as the file had it
 	list  epochs // with what the batches add
@@ -89,6 +89,81 @@ func (r *epochRepair) apply() error {
 		l.guarded.epochsDirty = true
 	}
 	return nil
+}
+
+// findEpochs makes the leader epochs of segments from their batches, where leader-epoch-checkpoint is lost:
+// epochs never fall, so only segments in which one begins are gone through.
+func (l *Log) findEpochs(list segments) (epochs, error) {
+	var found epochs
+	for i, s := range list {
+		f, err := l.open(s)
+		if err != nil {
+			return nil, err
+		}
+		first, base, err := l.firstEpoch(s, f)
+		if err == nil && first >= 0 {
+			found, _ = found.assign(first, base)
+			next := protocol.NoLeaderEpoch
+			if i+1 < len(list) {
+				next, err = l.epochBehind(list[i+1:])
+			}
+			if err == nil && next != first {
+				found, err = l.walkEpochs(s, f, found)
+			}
+		}
+		f.release()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// firstEpoch is the epoch of the first batch of a segment and where it begins; NoLeaderEpoch where there is
+// none.
+func (l *Log) firstEpoch(s *segment, f *openFile) (protocol.LeaderEpoch, protocol.Offset, error) {
+	buf := l.files.buffer()
+	defer l.files.giveBack(buf)
+	w := walk(f, 0, s.size.Load(), buf[:])
+	h, err := w.next()
+	if ended(err) || isBadBatch(err) { // for the scan to judge
+		return protocol.NoLeaderEpoch, 0, nil
+	}
+	return h.LeaderEpoch, h.BaseOffset, err
+}
+
+// epochBehind is the epoch of the first batch in a list of segments, or NoLeaderEpoch.
+func (l *Log) epochBehind(list segments) (protocol.LeaderEpoch, error) {
+	for _, s := range list {
+		f, err := l.open(s)
+		if err != nil {
+			return 0, err
+		}
+		epoch, _, err := l.firstEpoch(s, f)
+		f.release()
+		if err != nil || epoch >= 0 {
+			return epoch, err
+		}
+	}
+	return protocol.NoLeaderEpoch, nil
+}
+
+// walkEpochs adds the epochs that begin within a segment.
+func (l *Log) walkEpochs(s *segment, f *openFile, found epochs) (epochs, error) {
+	size := s.size.Load()
+	w := walk(f, 0, size, make([]byte, min(scanBuffer, max(size, record.HeaderSize))))
+	for {
+		h, err := w.next()
+		if ended(err) || isBadBatch(err) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.LeaderEpoch > found.latest() {
+			found, _ = found.assign(h.LeaderEpoch, h.BaseOffset)
+		}
+	}
 }
 
 // writeBatchEpoch puts the right epoch into a batch in its file.

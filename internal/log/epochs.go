@@ -115,7 +115,11 @@ func (list epochs) format() []byte {
 // parseEpochs reads the text of leader-epoch-checkpoint. A file that is not whole is an error: the caller
 // then rebuilds the list from the batches. Entries that contradict later ones are dropped, as Kafka does.
 func parseEpochs(text []byte) (epochs, error) {
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	whole, ended := strings.CutSuffix(string(text), "\n")
+	lines := strings.Split(whole, "\n")
+	if !ended {
+		return nil, fmt.Errorf("%s: cut short", epochsName)
+	}
 	if len(lines) < 2 || lines[0] != "0" {
 		return nil, fmt.Errorf("%s: version %q is not 0", epochsName, lines[0])
 	}

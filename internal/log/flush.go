@@ -50,8 +50,11 @@ type flushWork struct {
 	segments  segments          // with records that are not synced
 	snapshots []protocol.Offset // files of closed segments that are not synced
 	dir       bool              // whether names are new
+	epochs    int               // how often leader-epoch-checkpoint was written
+	epochFile bool              // whether it is to be synced
 	unflushed int64
 	cuts      int  // how often the log had been truncated
+	whole     bool // with the index files of the active segment
 	nothing   bool // everything is synced already
 }
 
@@ -63,11 +66,13 @@ func (l *Log) prepareFlush(whole bool) (flushWork, error) {
 	}
 	defer l.unlock()
 	list := *l.list.Load()
-	from := list.floor(l.RecoveryPoint())
+	from := list.floor(l.RecoveryPoint() - 1) // a segment that ends there may have got its last index entries since
 	w := flushWork{
 		end: l.EndOffset(), segments: list[from:], dir: l.guarded.namesDirty,
-		unflushed: l.guarded.unflushed, cuts: l.guarded.truncations,
+		unflushed: l.guarded.unflushed, cuts: l.guarded.truncations, whole: whole,
+		epochs: l.guarded.epochsWrote, epochFile: l.guarded.epochsWrote > l.guarded.epochsSync,
 	}
+	w.dir = w.dir || w.epochFile
 	if whole && w.end == l.guarded.wholeTo && w.end == l.RecoveryPoint() && !w.dir {
 		w.nothing = true
 		return w, nil
@@ -79,6 +84,7 @@ func (l *Log) prepareFlush(whole bool) (flushWork, error) {
 		return w, nil
 	}
 	l.writeIndexes(list.last())
+	w.dir = w.dir || l.guarded.namesDirty
 	if err := l.writeSnapshot(w.end, false); err != nil {
 		return w, l.ioError("flush", err)
 	}
@@ -101,15 +107,26 @@ func (l *Log) sync(w flushWork) error {
 		if err != nil {
 			return err
 		}
-		if i == len(w.segments)-1 {
-			break
+		sideFiles := segmentSuffixes[1:]
+		if i == len(w.segments)-1 && !(w.whole && s.size.Load() > lookOverMax) {
+			sideFiles = []string{txnIndexSuffix} // recovery makes the others of a short active segment anyway
 		}
-		if err := l.syncSideFiles(s); err != nil {
-			return err
+		for _, suffix := range sideFiles {
+			if suffix == txnIndexSuffix && s.aborted.Load() == 0 {
+				continue
+			}
+			if err := l.syncFile(l.path(s.base, suffix)); err != nil {
+				return err
+			}
 		}
 	}
 	for _, offset := range w.snapshots {
 		if err := l.syncFile(l.path(offset, snapshotSuffix)); err != nil {
+			return err
+		}
+	}
+	if w.epochFile {
+		if err := l.syncFile(filepath.Join(l.Dir(), epochsName)); err != nil {
 			return err
 		}
 	}
@@ -158,6 +175,7 @@ func (l *Log) finishFlush(w flushWork) error {
 	l.recovery.Store(max(l.recovery.Load(), int64(w.end)))
 	l.guarded.unflushed = max(0, l.guarded.unflushed-w.unflushed)
 	l.guarded.flushedAt = l.now()
+	l.guarded.epochsSync = max(l.guarded.epochsSync, w.epochs)
 	if w.dir && l.active() == w.segments.last() {
 		l.guarded.namesDirty = false
 	}
@@ -215,6 +233,7 @@ func (l *Log) writeEpochs() error {
 		return l.ioError("write leader epochs of", err)
 	}
 	l.guarded.epochsDirty = false
+	l.guarded.epochsWrote++
 	return nil
 }
 
@@ -250,7 +269,7 @@ func (l *Log) closeFiles() error {
 			return err
 		}
 	}
-	w := flushWork{segments: list[list.floor(l.RecoveryPoint()):], dir: true}
+	w := flushWork{segments: list[list.floor(l.RecoveryPoint()-1):], dir: true, epochFile: true}
 	for _, s := range w.segments[1:] {
 		w.snapshots = append(w.snapshots, s.base)
 	}
@@ -260,9 +279,6 @@ func (l *Log) closeFiles() error {
 		}
 	}
 	if err := l.syncSideFiles(s); err != nil {
-		return err
-	}
-	if err := l.syncFile(filepath.Join(l.Dir(), epochsName)); err != nil {
 		return err
 	}
 	if err := l.sync(w); err != nil {

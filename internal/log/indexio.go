@@ -91,7 +91,7 @@ func (l *Log) loadIndex(s *segment) (*offsetIndex, error) {
 		}
 		if s.active.Load() {
 			s.suspect.Store(true)
-		} else if err := l.storeIndexes(s, &built); err != nil {
+		} else if err := l.storeIndexesDurably(s, &built); err != nil {
 			return nil, err
 		}
 		entries = built.entries
@@ -176,6 +176,7 @@ type built struct {
 	sinceIndex    int64
 	next          int64 // relative next offset
 	lastEntry     int64 // position that sinceIndex counts from
+	gaps          bool  // offsets are missing, within batches or between them
 }
 
 func newBuilt() built {
@@ -187,6 +188,7 @@ func (b *built) add(s *segment, h *record.Header, position, interval int64) {
 	if position == 0 {
 		b.firstTime = h.MaxTimestamp
 	}
+	b.gaps = b.gaps || s.relative(h.BaseOffset) != b.next || h.Count >= 0 && int64(h.Count) != int64(h.NextOffset()-h.BaseOffset)
 	if h.MaxTimestamp > b.maxTime {
 		b.maxTime, b.maxTimeOffset = h.MaxTimestamp, s.relative(h.LastOffset)
 	}
@@ -253,6 +255,17 @@ func (l *Log) storeIndexes(s *segment, b *built) error {
 	return l.writeWhole(s, timeIndexSuffix, appendTimeEntries(nil, b.times))
 }
 
+// storeIndexesDurably is storeIndexes for closed segments, which are not synced again.
+func (l *Log) storeIndexesDurably(s *segment, b *built) error {
+	if err := l.storeIndexes(s, b); err != nil {
+		return err
+	}
+	if err := l.syncSideFiles(s); err != nil {
+		return err
+	}
+	return l.fs.SyncDir(l.Dir())
+}
+
 func (l *Log) writeWhole(s *segment, suffix string, content []byte) error {
 	return l.writeAt(s, suffix, content, 0, true)
 }
@@ -289,19 +302,11 @@ func (l *Log) writeIndexes(s *segment) {
 }
 
 // writeIndexFiles writes the entries that have gathered; trim also makes the files, and cuts what is behind.
+// The time index goes first: where an index entry is found after a kill, its time entry is there too.
 func (l *Log) writeIndexFiles(s *segment, trim bool) error {
 	t := &l.guarded.tail
-	if x := s.index.Load(); x != nil {
-		t.indexWritten = max(t.indexWritten, 0)
-		entries := x.all()[t.indexWritten:]
-		if len(entries) > 0 || trim {
-			at := int64(t.indexWritten) * indexEntrySize
-			if err := l.writeAt(s, indexSuffix, appendIndexEntries(nil, entries), at, trim); err != nil {
-				return err
-			}
-			t.indexWritten += int32(len(entries))
-		}
-	}
+	// The files may be new.
+	l.guarded.namesDirty = l.guarded.namesDirty || trim || t.timesWritten == 0 && len(t.times) > 0 || t.indexWritten == 0
 	if len(t.times) > 0 || trim {
 		at := int64(t.timesWritten) * timeEntrySize
 		if err := l.writeAt(s, timeIndexSuffix, appendTimeEntries(nil, t.times), at, trim); err != nil {
@@ -309,6 +314,19 @@ func (l *Log) writeIndexFiles(s *segment, trim bool) error {
 		}
 		t.timesWritten += int32(len(t.times))
 		t.times = t.times[:0]
+	}
+	x := s.index.Load()
+	if x == nil {
+		return nil
+	}
+	t.indexWritten = max(t.indexWritten, 0)
+	entries := x.all()[t.indexWritten:]
+	if len(entries) > 0 || trim {
+		at := int64(t.indexWritten) * indexEntrySize
+		if err := l.writeAt(s, indexSuffix, appendIndexEntries(nil, entries), at, trim); err != nil {
+			return err
+		}
+		t.indexWritten += int32(len(entries))
 	}
 	return nil
 }

@@ -131,8 +131,8 @@ func (l *Log) checkTopicID(id protocol.TopicID) error {
 	return replaceSmall(l.fs, filepath.Join(l.Dir(), metadataName), formatMetadata(id), false)
 }
 
-// readEpochs reads leader-epoch-checkpoint. One that is missing or damaged counts as empty: recovery fills
-// it from the batches.
+// readEpochs reads leader-epoch-checkpoint. One that is missing or damaged counts as empty: recovery fills it
+// from the batches.
 func (l *Log) readEpochs() {
 	path := filepath.Join(l.Dir(), epochsName)
 	text, err := readSmall(l.fs, path)
@@ -142,7 +142,6 @@ func (l *Log) readEpochs() {
 	list, parsed := parseEpochs(text)
 	if err = errors.Join(err, parsed); err != nil {
 		l.logger.Warn("rebuilding leader epochs", "file", path, "error", err)
-		l.guarded.epochsDirty = true
 		return
 	}
 	l.epochs.Store(&list)

@@ -16,7 +16,7 @@ type recovery struct {
 	end      protocol.Offset
 	repaired bool            // something was not as the trust promised
 	trusted  protocol.Offset // snapshots up to here may be used
-	rebuild  int             // transaction indexes from this segment on are built anew by the replay
+	checked  protocol.Offset // where the scan began: transaction indexes from there on are built anew
 }
 
 // recover brings the segments of l.list into order and finds the log end offset.
@@ -24,20 +24,35 @@ func (l *Log) recover(o *Options) (recovery, error) {
 	list := *l.list.Load()
 	last := len(list) - 1
 	trust := o.Trust
+	if len(*l.epochs.Load()) == 0 {
+		below := list
+		if trust == Scan {
+			below = list[:list.floor(max(0, o.RecoveryPoint)-1)] // the scan finds the others
+		}
+		found, err := l.findEpochs(below)
+		if err != nil {
+			return recovery{}, err
+		}
+		if len(found) > 0 {
+			l.epochs.Store(&found)
+			l.guarded.epochsDirty, l.guarded.changed = true, true
+		}
+	}
 	if trust == Clean {
 		end, ok, err := l.trustTail(list[last])
 		if err != nil || ok {
-			return recovery{end: end, trusted: end, rebuild: len(list)}, err
+			return recovery{end: end, trusted: end, checked: end}, err
 		}
 		l.logger.Warn("a cleanly closed log is not whole, scanning its last segment", "partition", l.partition)
-		return l.scan(last, list[last].base, false)
+		return l.scan(o, last, list[last].base, false)
 	}
 	if trust == SameBoot {
 		l.guarded.verifyFrom, l.guarded.verifyTo = max(0, o.RecoveryPoint), math.MaxInt64
-		return l.scan(last, math.MaxInt64, false)
+		return l.scan(o, last, math.MaxInt64, false)
 	}
+	// A segment that ends at the recovery point may have been rolled since, its indexes not synced.
 	point := max(0, o.RecoveryPoint)
-	return l.scan(list.floor(point), point, true)
+	return l.scan(o, list.floor(point-1), point, true)
 }
 
 // trustTail finds the log end offset and the tail of the active segment from the last entries of its
@@ -144,10 +159,10 @@ func (l *Log) lastOf(s *segment, suffix string, entrySize int64) (b []byte, n in
 // scan checks the batches of the segments from first on: of first itself from the offset given, as far as
 // its index helps to find that, and of the others all. With powerCut, pages may be missing; else only the
 // last write can be torn.
-func (l *Log) scan(first int, from protocol.Offset, powerCut bool) (recovery, error) {
+func (l *Log) scan(o *Options, first int, from protocol.Offset, powerCut bool) (recovery, error) {
 	list := *l.list.Load()
-	r := recovery{repaired: true, trusted: from, rebuild: first}
-	repair := epochRepair{log: l, lookOver: powerCut, known: *l.epochs.Load(), list: *l.epochs.Load()}
+	r := recovery{repaired: true, trusted: from}
+	repair := epochRepair{log: l, powerCut: powerCut, known: *l.epochs.Load(), list: *l.epochs.Load()}
 	var one scanned
 	for i := first; i < len(list); i++ {
 		limit := protocol.Offset(0)
@@ -159,7 +174,16 @@ func (l *Log) scan(first int, from protocol.Offset, powerCut bool) (recovery, er
 			return r, err
 		}
 		r.end = one.end
-		if one.bad != nil {
+		if i == first {
+			r.checked = one.from
+		}
+		if one.bad == nil && powerCut && l.lacksRecords(i, &one, o) {
+			one.bad = errEndLost
+			if err := l.cut(i, &one); err != nil {
+				return r, err
+			}
+			list = list[:i+1]
+		} else if one.bad != nil {
 			if err := l.checkTorn(i, &one, powerCut); err != nil {
 				return r, err
 			}
@@ -178,9 +202,22 @@ func (l *Log) scan(first int, from protocol.Offset, powerCut bool) (recovery, er
 	return r, repair.apply()
 }
 
+// errEndLost is why a log is cut at the end of a segment that is whole as far as it goes.
+var errEndLost = errors.New("the next segment begins behind the end of this one")
+
+// lacksRecords reports whether the end of segment i was lost in a power cut: its records are whole and
+// without a gap, but end before the next segment begins. In a log that is or was compacted, or of which nobody
+// knows, that may be as it should; there roll syncs.
+func (l *Log) lacksRecords(i int, one *scanned, o *Options) bool {
+	list := *l.list.Load()
+	return i+1 < len(list) && one.end < list[i+1].base && !one.gaps &&
+		o.Config.Delete && !o.Config.Compact && o.CleanedTo <= 0
+}
+
 // scanned is what scanning a segment came to.
 type scanned struct {
 	built
+	from protocol.Offset // where the scan began
 	end  protocol.Offset // the offset behind the last good batch
 	size int64           // of the good batches
 	bad  error           // what stopped the scan, nil at the end of the file
@@ -196,17 +233,15 @@ func (l *Log) scanSegment(s *segment, from protocol.Offset, repair *epochRepair)
 	defer f.release()
 	out := scanned{built: newBuilt(), end: s.base}
 	size := s.size.Load()
+	position, expected := int64(0), s.base
 	if from > s.base {
-		out.built, err = l.resume(s, f, from)
-		if err != nil {
+		if position, expected, err = l.startScan(s, f, from, &out.built, repair); err != nil {
 			return out, err
 		}
 	}
-	if err := l.lookOver(s, f, out.lastEntry, repair); err != nil {
-		return out, err
-	}
 	interval := int64(l.config.Load().IndexIntervalBytes)
-	w := walk(f, out.lastEntry, size, make([]byte, min(scanBuffer, max(size-out.lastEntry, record.HeaderSize))))
+	w := walk(f, position, size, make([]byte, min(scanBuffer, max(size-position, record.HeaderSize))))
+	w.expected, out.from = expected, expected
 	for {
 		h, err := w.nextChecked(s.base)
 		if ended(err) {
@@ -227,27 +262,40 @@ func (l *Log) scanSegment(s *segment, from protocol.Offset, repair *epochRepair)
 	return out, nil
 }
 
-// lookOverMax bounds what recovery looks over of a segment below the recovery point: what is longer is left
-// to Verify, since on a cold disk headers cost nearly as much as all of it.
+// lookOverMax bounds what recovery looks over of a segment below the recovery point: where that is longer, it
+// begins at the recovery point with the index files as they are, since on a cold disk headers cost nearly as
+// much as all of it.
 const lookOverMax = 64 << 20
 
-// lookOver shows the epochs of the batches before the place where a scan begins to the repair. They were
-// synced, so one that is not whole is damage.
-func (l *Log) lookOver(s *segment, f *openFile, until int64, repair *epochRepair) error {
-	if until > lookOverMax || !repair.lookOver {
-		return nil
-	}
-	w := walk(f, 0, until, make([]byte, min(scanBuffer, max(until, record.HeaderSize))))
-	for {
-		h, err := w.next()
-		if ended(err) {
-			return nil
+// startScan finds where in a segment the scan of what is not below from begins, and fills in the indexes up
+// to there. After a power cut headers are looked over without their CRC, as indexes of the active segment
+// are not synced with every flush; a batch that is not whole there was synced, so it is damage. After a kill
+// index files can be believed as far as they go.
+func (l *Log) startScan(s *segment, f *openFile, from protocol.Offset, b *built, repair *epochRepair) (int64, protocol.Offset, error) {
+	size := s.size.Load()
+	if repair.powerCut {
+		interval := int64(l.config.Load().IndexIntervalBytes)
+		w := walk(f, 0, size, make([]byte, min(scanBuffer, max(size, record.HeaderSize))))
+		for {
+			h, err := w.next()
+			if next := s.base + protocol.Offset(b.next); next >= from || ended(err) || err == nil && h.LastOffset >= from {
+				return w.pos, next, nil
+			}
+			if err != nil {
+				return 0, 0, l.damaged(s, &w, err)
+			}
+			if w.pos > lookOverMax {
+				break
+			}
+			b.add(s, &h, w.pos, interval)
+			repair.see(s, w.pos, &h)
 		}
-		if err != nil {
-			return l.damaged(s, &w, err)
-		}
-		repair.see(s, w.pos, &h)
 	}
+	var err error
+	if *b, err = l.resume(s, f, from); err != nil {
+		return 0, 0, err
+	}
+	return b.lastEntry, s.base, nil
 }
 
 // resume is the state of the indexes of s before its last index entry below from, read from their files:

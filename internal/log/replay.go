@@ -11,23 +11,27 @@ import (
 )
 
 // replay makes the producer state of the log end: it loads the newest snapshot that can be trusted and goes
-// through the batches behind it. Transaction indexes that recovery does not trust are built anew.
+// through the batches behind it. Transaction indexes are built anew from where recovery checked the batches,
+// or from the snapshot, which is written after their entries.
 func (l *Log) replay(r *recovery) error {
 	from, err := l.loadSnapshot(min(r.trusted, r.end))
 	if err != nil {
 		return err
 	}
+	rebuild := max(from, r.checked)
 	list := *l.list.Load()
-	for _, s := range list[min(r.rebuild, len(list)):] {
-		if err := l.truncateAborted(s, from); err != nil {
+	for _, s := range list[list.floor(rebuild):] {
+		if s.aborted.Load() == 0 {
+			continue
+		}
+		if err := l.truncateAborted(s, rebuild); err != nil {
 			return err
 		}
 	}
 	for i := list.floor(from); i < len(list); i++ {
-		rebuild := i >= r.rebuild
-		if rebuild && list[i].base > from {
-			l.guarded.producers.end = list[i].base
-			if err := l.writeSnapshot(list[i].base, false); err != nil {
+		if base := list[i].base; base > rebuild {
+			l.guarded.producers.end = base
+			if err := l.writeSnapshot(base, false); err != nil {
 				return err
 			}
 		}
@@ -74,8 +78,9 @@ func (l *Log) loadSnapshot(limit protocol.Offset) (protocol.Offset, error) {
 	return start, nil
 }
 
-// replaySegment takes the batches of s from an offset on into producer state.
-func (l *Log) replaySegment(s *segment, from protocol.Offset, rebuild bool) error {
+// replaySegment takes the batches of s from an offset on into producer state, and from rebuild on into the
+// transaction index.
+func (l *Log) replaySegment(s *segment, from, rebuild protocol.Offset) error {
 	size := s.size.Load()
 	if size == 0 || from >= l.EndOffset() {
 		return nil
@@ -112,7 +117,7 @@ func (l *Log) replaySegment(s *segment, from protocol.Offset, rebuild bool) erro
 }
 
 // replayBatch takes in one batch of a producer.
-func (l *Log) replayBatch(s *segment, w *walker, h *record.Header, rebuild bool) error {
+func (l *Log) replayBatch(s *segment, w *walker, h *record.Header, rebuild protocol.Offset) error {
 	facts := factsOf(h)
 	if facts.control {
 		b, err := w.batchAt(h)
@@ -124,7 +129,7 @@ func (l *Log) replayBatch(s *segment, w *walker, h *record.Header, rebuild bool)
 		}
 	}
 	done, wasAborted := l.guarded.producers.apply(&facts)
-	if !wasAborted || !rebuild {
+	if !wasAborted || h.BaseOffset < rebuild {
 		return nil
 	}
 	return l.appendAborted(s, done)
@@ -133,6 +138,7 @@ func (l *Log) replayBatch(s *segment, w *walker, h *record.Header, rebuild bool)
 // appendAborted adds an entry to a segment's transaction index.
 func (l *Log) appendAborted(s *segment, a aborted) error {
 	n := s.aborted.Load()
+	l.guarded.namesDirty = l.guarded.namesDirty || n == 0
 	if err := l.writeAt(s, txnIndexSuffix, appendAborted(nil, a), int64(n)*abortedSize, false); err != nil {
 		return err
 	}

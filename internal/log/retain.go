@@ -133,17 +133,15 @@ func (l *Log) deleteWhile(now time.Time, rule func(s, next *segment) (bool, erro
 }
 
 // deleteOldest takes the first n segments out of the log: start offset and list first, then the files, the
-// lowest first, so that what is left is a suffix wherever the process stops.
+// lowest first and durably before the next, so that what is left is a suffix wherever the power fails.
 func (l *Log) deleteOldest(n int, now time.Time) error {
 	list := *l.list.Load()
 	gone, rest := list[:n], list[n:len(list):len(list)]
 	l.advanceStart(rest[0].base)
 	l.list.Store(&rest)
 	l.guarded.changed = true
-	for _, s := range gone {
-		if err := l.markSegment(s, now); err != nil {
-			return l.ioError("delete", err)
-		}
+	if err := l.markSegments(gone, now, true); err != nil {
+		return l.ioError("delete", err)
 	}
 	for len(l.guarded.snapshots) > 0 && l.guarded.snapshots[0] < rest[0].base {
 		if err := l.markSnapshot(l.guarded.snapshots[0], now); err != nil {
@@ -162,14 +160,28 @@ type pendingDelete struct {
 	at   time.Time
 }
 
-// markSegment gives the files of a segment that is not in the list any more the suffix of deleted ones, and
-// notes when they go.
-func (l *Log) markSegment(s *segment, now time.Time) error {
-	s.gone.Store(true)
-	l.files.drop(s)
-	for _, suffix := range segmentSuffixes {
-		if err := l.markFile(fileName(s.base, suffix), now); err != nil {
+// markSegments gives the files of segments that are not in the list any more the suffix of deleted ones, and
+// notes when they go. In order, the log files go first, one by one and durably: a segment that came back
+// without its indexes would show aborted records.
+func (l *Log) markSegments(gone segments, now time.Time, inOrder bool) error {
+	for _, s := range gone {
+		s.gone.Store(true)
+		l.files.drop(s)
+		if err := l.markFile(fileName(s.base, logSuffix), now); err != nil {
 			return err
+		}
+		if !inOrder {
+			continue
+		}
+		if err := l.fs.SyncDir(l.Dir()); err != nil {
+			return err
+		}
+	}
+	for _, s := range gone {
+		for _, suffix := range segmentSuffixes[1:] {
+			if err := l.markFile(fileName(s.base, suffix), now); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -94,11 +94,18 @@ func (l *Log) Roll() error {
 
 // roll closes the active segment and begins a new one at base, which is the log end, or behind it where a
 // follower skips offsets that the leader compacted away. The directory is synced here only if the name of
-// the segment before was not yet: otherwise a power cut could leave a hole between two segments.
+// the segment before was not yet: otherwise a power cut could leave a hole between two segments. What a hole
+// at the end of a segment is, lost records or compacted ones, recovery can tell only where nothing is
+// compacted; so on compacted topics the old segment is synced.
 func (l *Log) roll(base protocol.Offset) error {
 	old := l.active()
 	if err := l.finishSegment(old); err != nil {
 		return l.ioError("roll", err)
+	}
+	if c := l.config.Load(); c.Compact || !c.Delete {
+		if err := l.syncLog(old); err != nil {
+			return l.ioError("roll", err)
+		}
 	}
 	l.guarded.producers.end = base
 	if err := l.writeSnapshot(base, false); err != nil {
@@ -120,6 +127,16 @@ func (l *Log) roll(base protocol.Offset) error {
 	l.install(append(list[:len(list):len(list)], fresh))
 	l.guarded.namesDirty = true
 	return nil
+}
+
+// syncLog syncs the log file of a segment.
+func (l *Log) syncLog(s *segment) error {
+	f, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	return f.Sync()
 }
 
 // createSegment makes the log file of a new segment, empty also where a leftover has its name.

@@ -117,10 +117,51 @@ func (l *Log) withTimeFile(s *segment, ask func(timeFile) (timeEntry, error)) (t
 		return noTimeEntry, fmt.Errorf("%s: %w", path, err)
 	}
 	e, err := ask(t)
-	if err == nil && e != noTimeEntry && int64(e.relative) < 0 {
+	if err != nil {
+		return e, err
+	}
+	ok, err := l.timeMatches(s, e, t.n)
+	if err == nil && !ok {
+		l.logger.Warn("rebuilding the indexes of a segment", "file", path)
 		return l.timeFromLog(s, ask)
 	}
 	return e, err
+}
+
+// timeMatches looks at the batch that an entry of the time index names, as no checksum protects the index. An
+// index without entries must belong to batches without timestamps.
+func (l *Log) timeMatches(s *segment, e timeEntry, entries int) (bool, error) {
+	size := s.size.Load()
+	if size == 0 || e == noTimeEntry && entries > 0 || s.active.Load() && entries == 0 {
+		return true, nil
+	}
+	f, err := l.open(s)
+	if err != nil {
+		return false, err
+	}
+	defer f.release()
+	var position int64
+	offset := s.base + protocol.Offset(e.relative)
+	if entries > 0 {
+		if e.relative < 0 {
+			return false, nil
+		}
+		if position, err = l.position(s, f, offset, size); err != nil {
+			return false, err
+		}
+	}
+	w := walk(f, position, size, make([]byte, record.HeaderSize))
+	h, err := w.next()
+	if ended(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, l.damaged(s, &w, err)
+	}
+	if entries == 0 {
+		return h.MaxTimestamp == record.NoTimestamp, nil
+	}
+	return h.BaseOffset <= offset && h.MaxTimestamp == e.timestamp, nil
 }
 
 // timeFromLog answers from the batches, where the file of the time index is missing or wrong: the active
@@ -136,7 +177,7 @@ func (l *Log) timeFromLog(s *segment, ask func(timeFile) (timeEntry, error)) (ti
 		return noTimeEntry, err
 	}
 	if !s.active.Load() {
-		if err := l.storeIndexes(s, &b); err != nil {
+		if err := l.storeIndexesDurably(s, &b); err != nil {
 			return noTimeEntry, err
 		}
 	}

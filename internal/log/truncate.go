@@ -80,7 +80,7 @@ func (l *Log) truncate(offset protocol.Offset) error {
 	if err := l.dropSnapshotsAbove(end); err != nil {
 		return err
 	}
-	return l.replay(&recovery{end: end, trusted: end, rebuild: i})
+	return l.replay(&recovery{end: end, trusted: end, checked: end})
 }
 
 // cutAt finds where to cut a segment so that nothing at or behind offset is left, and the end that the log

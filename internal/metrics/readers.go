@@ -1,0 +1,89 @@
+package metrics
+
+import (
+	"iter"
+	"net"
+	"strconv"
+
+	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/logdir"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// ReadPartitions lists the replicas that image gives the broker self, with the state of their logs. A
+// replica without a log counts as empty where it may not have one yet, and as offline where offline says so.
+func ReadPartitions(self protocol.BrokerID, image *metadata.Image, logOf func(protocol.TopicPartition) *log.Log,
+	offline func(protocol.TopicPartition) bool) iter.Seq[Partition] {
+	return func(yield func(Partition) bool) {
+		for _, name := range image.Topics() {
+			topic := image.Topic(name)
+			for number, state := range topic.Partitions {
+				if !hosts(state, self) {
+					continue
+				}
+				tp := protocol.TopicPartition{Topic: name, Partition: int32(number)}
+				if !yield(readPartition(self, tp, state, logOf(tp), offline(tp))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hosts reports whether a broker has a replica.
+func hosts(p *metadata.Partition, self protocol.BrokerID) bool {
+	for _, id := range p.Replicas {
+		if id == self {
+			return true
+		}
+	}
+	return false
+}
+
+// readPartition is one replica.
+func readPartition(self protocol.BrokerID, tp protocol.TopicPartition, state *metadata.Partition, l *log.Log, offline bool) Partition {
+	p := Partition{
+		Topic: tp.Topic, Partition: tp.Partition, Offline: offline,
+		Leads: state.Leader == self, Preferred: state.Leader == state.Preferred(), Leader: int32(state.Leader),
+		Replicas: len(state.Replicas), InSync: len(state.ISR), MinInSync: 1,
+	}
+	if l != nil {
+		p.Size = l.Size()
+		p.Start, p.HighWatermark, p.End = int64(l.StartOffset()), int64(l.HighWatermark()), int64(l.EndOffset())
+		p.MinInSync = l.Config().MinInsyncReplicas
+	}
+	return p
+}
+
+// ReadDirectories lists the log directories.
+func ReadDirectories(dirs *logdir.Set) iter.Seq[Directory] {
+	return func(yield func(Directory) bool) {
+		for _, d := range dirs.Dirs() {
+			if !yield(Directory{Path: d.Path, Online: d.Err == nil, Total: d.Total, Free: d.Usable}) {
+				return
+			}
+		}
+	}
+}
+
+// ReadCluster counts the cluster as self sees it in image.
+func ReadCluster(self protocol.BrokerID, image *metadata.Image) Cluster {
+	c := Cluster{Controller: image.Controller == self, Partitions: image.PartitionCount(), Topics: len(image.Topics())}
+	for _, b := range image.Brokers() {
+		address := ""
+		if len(b.Endpoints) > 0 {
+			e := b.Endpoints[0]
+			address = net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
+		}
+		c.Brokers = append(c.Brokers, Broker{ID: int32(b.ID), Address: address})
+	}
+	for _, name := range image.Topics() {
+		for _, p := range image.Topic(name).Partitions {
+			if p.Leader == protocol.NoBroker {
+				c.Offline++
+			}
+		}
+	}
+	return c
+}

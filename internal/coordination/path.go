@@ -51,11 +51,14 @@ func badPath(path, why string) error {
 
 // Parent is the path of a node's parent; of the root, the root. The path is valid.
 func Parent(path string) string {
+	parent, _ := Split(path)
+	return parent
+}
+
+// Split takes a node's name off its path; the root's is empty. The path is valid.
+func Split(path string) (parent, name string) {
 	i := strings.LastIndexByte(path, '/')
-	if i <= 0 {
-		return "/"
-	}
-	return path[:i]
+	return path[:max(i, 1)], path[i+1:]
 }
 
 // Join appends a name to a path.

@@ -161,15 +161,17 @@ func (e *edit) expect(op coordination.Op) (*node, error) {
 
 // create links a new node. The order of the checks is ZooKeeper's.
 func (e *edit) create(op coordination.Op) (coordination.OpResult, error) {
-	path, parentPath := op.Path, coordination.Parent(op.Path)
+	parentPath, name := coordination.Split(op.Path)
 	parent := find(e.root, parentPath)
 	if parent == nil {
 		return coordination.OpResult{}, fmt.Errorf("parent: %w", coordination.ErrNoNode)
 	}
+	path := op.Path
 	if op.Options.Sequential {
-		path += fmt.Sprintf("%010d", parent.creations)
+		number := fmt.Sprintf("%010d", parent.creations)
+		path, name = path+number, name+number
 	}
-	if find(e.root, path) != nil {
+	if _, exists := parent.children.get(name); exists || path == "/" {
 		return coordination.OpResult{}, coordination.ErrNodeExists
 	}
 	if parent.owner != 0 {
@@ -181,9 +183,10 @@ func (e *edit) create(op coordination.Op) (coordination.OpResult, error) {
 		e.ownEphemeral(path, true)
 	}
 	changed := *parent
+	changed.children = parent.children.with(name, n)
 	changed.creations++
 	changed.pzxid = e.zxid
-	e.root = replaced(replaced(e.root, parentPath, &changed), path, n)
+	e.root = replaced(e.root, parentPath, &changed)
 	e.changed(path, coordination.Created)
 	return coordination.OpResult{Path: path, Stat: n.stat()}, nil
 }
@@ -223,12 +226,13 @@ func (e *edit) delete(op coordination.Op) error {
 
 // unlink takes an existing node out of its parent.
 func (e *edit) unlink(path string) {
-	parentPath := coordination.Parent(path)
+	parentPath, name := coordination.Split(path)
 	parent := find(e.root, parentPath)
 	invariant.That(parent != nil, "the parent of a node to unlink is missing")
 	changed := *parent
+	changed.children = parent.children.without(name)
 	changed.pzxid = e.zxid
-	e.root = replaced(replaced(e.root, parentPath, &changed), path, nil)
+	e.root = replaced(e.root, parentPath, &changed)
 	e.changed(path, coordination.Deleted)
 }
 

@@ -137,8 +137,9 @@ func Read(r io.Reader) (*Tree, error) {
 
 // snapshotReader takes values off a stream; after the first error it gives zeros.
 type snapshotReader struct {
-	from *bufio.Reader
-	err  error
+	from    *bufio.Reader
+	err     error
+	scratch [256]byte
 }
 
 // check notes an error; the stream must not end within a value.
@@ -194,15 +195,36 @@ func (d *snapshotReader) count() int64 {
 
 // take is the next n bytes, a copy.
 func (d *snapshotReader) take(n int64) []byte {
-	b := make([]byte, 0, min(n, flushBytes))
+	b := make([]byte, min(n, flushBytes))
+	d.full(b)
 	for int64(len(b)) < n && d.err == nil {
-		from := len(b)
-		more := int(min(n-int64(from), flushBytes))
-		b = append(b, make([]byte, more)...)
-		_, err := io.ReadFull(d.from, b[from:])
-		d.check(err)
+		more := make([]byte, min(n-int64(len(b)), flushBytes))
+		d.full(more)
+		b = append(b, more...)
 	}
 	return b
+}
+
+// full fills b.
+func (d *snapshotReader) full(b []byte) {
+	if d.err == nil {
+		_, err := io.ReadFull(d.from, b)
+		d.check(err)
+	}
+}
+
+// name is a string with its length before it.
+func (d *snapshotReader) name() string {
+	n := d.count()
+	if n > maxPathBytes {
+		d.check(errMalformed)
+		return ""
+	}
+	if n > int64(len(d.scratch)) {
+		return string(d.take(n))
+	}
+	d.full(d.scratch[:n])
+	return string(d.scratch[:n])
 }
 
 // sessions reads the table of sessions.
@@ -228,12 +250,7 @@ func (d *snapshotReader) sessions(zxid int64) *sorted[int64, *session] {
 // node reads one node, without its children.
 func (d *snapshotReader) node() (depth int64, name string, n *node) {
 	depth = d.count()
-	length := d.count()
-	if length > maxPathBytes {
-		d.check(errMalformed)
-		return 0, "", nil
-	}
-	name = string(d.take(length))
+	name = d.name()
 	n = &node{}
 	if size := d.count(); size > 0 {
 		n.data = d.take(size - 1)
@@ -244,14 +261,20 @@ func (d *snapshotReader) node() (depth int64, name string, n *node) {
 	return depth, name, n
 }
 
-// builder puts nodes together that come parents first. It keeps the path to the last node, and per node
-// on it the children that are complete.
+// builder puts nodes together that come parents first. It keeps the path to the last node.
 type builder struct {
 	zxid      int64
 	sessions  *sorted[int64, *session]
-	open      []*node
-	names     []string
+	open      []unfinished
 	pathBytes int
+}
+
+// unfinished is a node whose children are still coming, in the order of their names.
+type unfinished struct {
+	name     string
+	node     *node
+	names    []string
+	children []*node
 }
 
 // add takes the next node; false means that it cannot stand there.
@@ -262,19 +285,25 @@ func (b *builder) add(depth int64, name string, n *node) bool {
 	for int64(len(b.open)) > depth {
 		b.close()
 	}
-	if depth > 0 {
-		parent := b.open[depth-1]
-		_, there := parent.children.get(name)
-		if there || parent.owner != 0 || strings.Contains(name, "/") ||
-			coordination.ValidatePath("/"+name) != nil || name == "" {
+	if depth == 0 {
+		if name != "" {
 			return false
 		}
-	} else if name != "" {
+	} else if !b.open[depth-1].takes(name) {
 		return false
 	}
-	b.open, b.names = append(b.open, n), append(b.names, name)
+	b.open = append(b.open, unfinished{name: name, node: n})
 	b.pathBytes += 1 + len(name)
 	return b.pathBytes <= maxPathBytes+1 && b.own(n)
+}
+
+// takes tells whether a node can have a child of that name next.
+func (u *unfinished) takes(name string) bool {
+	if len(u.names) > 0 && name <= u.names[len(u.names)-1] {
+		return false
+	}
+	return u.node.owner == 0 && name != "" && !strings.Contains(name, "/") &&
+		coordination.ValidatePath("/"+name) == nil
 }
 
 // own enters an ephemeral node into the table of its session.
@@ -289,8 +318,12 @@ func (b *builder) own(n *node) bool {
 	if !ok || len(b.open) == 1 {
 		return false
 	}
+	var path strings.Builder
+	for _, u := range b.open[1:] {
+		path.WriteString("/" + u.name)
+	}
 	changed := *s
-	changed.ephemerals = s.ephemerals.with("/"+strings.Join(b.names[1:], "/"), struct{}{})
+	changed.ephemerals = s.ephemerals.with(path.String(), struct{}{})
 	b.sessions = b.sessions.with(n.owner, &changed)
 	return true
 }
@@ -298,12 +331,13 @@ func (b *builder) own(n *node) bool {
 // close takes the last node off the path and gives it to its parent.
 func (b *builder) close() {
 	last := len(b.open) - 1
-	n, name := b.open[last], b.names[last]
-	b.open, b.names = b.open[:last], b.names[:last]
-	b.pathBytes -= 1 + len(name)
+	u := b.open[last]
+	b.open = b.open[:last]
+	b.pathBytes -= 1 + len(u.name)
+	u.node.children = sortedOf(u.names, u.children)
 	if last > 0 {
-		parent := b.open[last-1]
-		parent.children = parent.children.with(name, n)
+		parent := &b.open[last-1]
+		parent.names, parent.children = append(parent.names, u.name), append(parent.children, u.node)
 	}
 }
 
@@ -311,7 +345,7 @@ func (b *builder) close() {
 func (b *builder) finish() (*node, *sorted[int64, *session]) {
 	var root *node
 	for len(b.open) > 0 {
-		root = b.open[0]
+		root = b.open[0].node
 		b.close()
 	}
 	return root, b.sessions

@@ -76,6 +76,16 @@ func (m *sorted[K, V]) without(key K) *sorted[K, V] {
 	return balanced(next.key, next.value, m.left, m.right.without(next.key))
 }
 
+// sortedOf makes a map of keys that rise, and their values, without a step for each.
+func sortedOf[K cmp.Ordered, V any](keys []K, values []V) *sorted[K, V] {
+	if len(keys) == 0 {
+		return nil
+	}
+	middle := len(keys) / 2
+	return joined(keys[middle], values[middle],
+		sortedOf(keys[:middle], values[:middle]), sortedOf(keys[middle+1:], values[middle+1:]))
+}
+
 // each calls yield with all keys in order until it returns false, and tells whether it never did. It has
 // the form of an iterator: for key, value := range m.all.
 func (m *sorted[K, V]) each(yield func(K, V) bool) bool {

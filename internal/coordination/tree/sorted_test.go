@@ -37,6 +37,11 @@ func TestSorted(t *testing.T) {
 		if !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
 			t.Fatalf("keys %v", keys)
 		}
+		again := sortedOf(keys, keys)
+		checkBalance(t, again)
+		if again.len() != len(keys) {
+			t.Fatalf("%d keys made of %d", again.len(), len(keys))
+		}
 		for key := -101; key <= 101; key++ {
 			got, ok := m.get(key)
 			if value, there := want[key]; ok != there || got != value {

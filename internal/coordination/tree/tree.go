@@ -138,8 +138,8 @@ func find(n *node, path string) *node {
 	return n
 }
 
-// replaced returns the root of the tree in which the existing parent of path holds n under its last name,
-// or nothing if n is nil. All nodes on the way are copied.
+// replaced returns the root of the tree in which n stands in the place of the node at path. All nodes on
+// the way are copied.
 func replaced(root *node, path string, n *node) *node {
 	if path == "/" {
 		return n
@@ -155,10 +155,6 @@ func replacedBelow(parent *node, path string, n *node) *node {
 		n = replacedBelow(child, rest, n)
 	}
 	changed := *parent
-	if n == nil {
-		changed.children = parent.children.without(name)
-	} else {
-		changed.children = parent.children.with(name, n)
-	}
+	changed.children = parent.children.with(name, n)
 	return &changed
 }

@@ -14,20 +14,20 @@ func client(r *Request) group.ClientInfo {
 	return group.ClientInfo{ClientID: r.ClientID, Host: "/" + r.Conn.Host}
 }
 
-func (a *API) joinGroup(ctx context.Context, r *Request, q *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse {
-	return a.Groups.JoinGroup(ctx, client(r), q)
+func (a *API) joinGroup(ctx context.Context, r *Request, q *kmsg.JoinGroupRequest) func(context.Context) *kmsg.JoinGroupResponse {
+	return a.Groups.BeginJoinGroup(ctx, client(r), q)
 }
 
-func (a *API) syncGroup(ctx context.Context, _ *Request, q *kmsg.SyncGroupRequest) *kmsg.SyncGroupResponse {
-	return a.Groups.SyncGroup(ctx, q)
+func (a *API) syncGroup(ctx context.Context, _ *Request, q *kmsg.SyncGroupRequest) func(context.Context) *kmsg.SyncGroupResponse {
+	return a.Groups.BeginSyncGroup(ctx, q)
 }
 
-func (a *API) heartbeat(ctx context.Context, _ *Request, q *kmsg.HeartbeatRequest) *kmsg.HeartbeatResponse {
-	return a.Groups.Heartbeat(ctx, q)
+func (a *API) heartbeat(ctx context.Context, _ *Request, q *kmsg.HeartbeatRequest) func(context.Context) *kmsg.HeartbeatResponse {
+	return a.Groups.BeginHeartbeat(ctx, q)
 }
 
-func (a *API) leaveGroup(ctx context.Context, _ *Request, q *kmsg.LeaveGroupRequest) *kmsg.LeaveGroupResponse {
-	return a.Groups.LeaveGroup(ctx, q)
+func (a *API) leaveGroup(ctx context.Context, _ *Request, q *kmsg.LeaveGroupRequest) func(context.Context) *kmsg.LeaveGroupResponse {
+	return a.Groups.BeginLeaveGroup(ctx, q)
 }
 
 func (a *API) describeGroups(ctx context.Context, _ *Request, q *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {

@@ -10,7 +10,7 @@ import (
 
 // offsetCommit stores offsets of a group (versions 2 to 10). From version 10 on topics go by id: those that
 // are not known are refused one by one, the others reach the coordinator under their names.
-func (a *API) offsetCommit(ctx context.Context, r *Request, q *kmsg.OffsetCommitRequest) *kmsg.OffsetCommitResponse {
+func (a *API) offsetCommit(ctx context.Context, r *Request, q *kmsg.OffsetCommitRequest) func(context.Context) *kmsg.OffsetCommitResponse {
 	var unknown []kmsg.OffsetCommitResponseTopic
 	topics := q.Topics[:0]
 	for _, t := range q.Topics {
@@ -26,9 +26,12 @@ func (a *API) offsetCommit(ctx context.Context, r *Request, q *kmsg.OffsetCommit
 		topics = append(topics, t)
 	}
 	q.Topics = topics
-	response := a.Groups.OffsetCommit(ctx, q)
-	response.Topics = append(response.Topics, unknown...)
-	return response
+	wait := a.Groups.BeginOffsetCommit(ctx, q)
+	return func(ctx context.Context) *kmsg.OffsetCommitResponse {
+		response := wait(ctx)
+		response.Topics = append(response.Topics, unknown...)
+		return response
+	}
 }
 
 func refusedCommit(t kmsg.OffsetCommitRequestTopic, err error) kmsg.OffsetCommitResponseTopic {

@@ -56,13 +56,13 @@ func table() []route {
 		{key: kmsg.Fetch, min: 4, max: 18, advertised: 4, handle: (*API).fetch},
 		served(kmsg.ListOffsets, 1, 11, now((*API).listOffsets)),
 		served(kmsg.Metadata, 0, 13, (*API).metadata),
-		served(kmsg.OffsetCommit, 2, 10, later((*API).offsetCommit)),
+		served(kmsg.OffsetCommit, 2, 10, begun((*API).offsetCommit)),
 		served(kmsg.OffsetFetch, 1, 10, later((*API).offsetFetch)),
 		served(kmsg.FindCoordinator, 0, 6, later((*API).findCoordinator)),
-		served(kmsg.JoinGroup, 0, 9, later((*API).joinGroup)),
-		served(kmsg.Heartbeat, 0, 4, later((*API).heartbeat)),
-		served(kmsg.LeaveGroup, 0, 5, later((*API).leaveGroup)),
-		served(kmsg.SyncGroup, 0, 5, later((*API).syncGroup)),
+		served(kmsg.JoinGroup, 0, 9, begun((*API).joinGroup)),
+		served(kmsg.Heartbeat, 0, 4, begun((*API).heartbeat)),
+		served(kmsg.LeaveGroup, 0, 5, begun((*API).leaveGroup)),
+		served(kmsg.SyncGroup, 0, 5, begun((*API).syncGroup)),
 		served(kmsg.DescribeGroups, 0, 6, later((*API).describeGroups)),
 		served(kmsg.ListGroups, 0, 5, later((*API).listGroups)),
 		served(kmsg.ApiVersions, 0, 5, now((*API).apiVersions)),
@@ -122,6 +122,23 @@ func later[Q any, P decodable[Q], R kmsg.Response](f func(*API, context.Context,
 		return server.Reply{Hold: true, Wait: func(ctx context.Context) (response *server.Response) {
 			defer a.recovered(r, &response)
 			return encode(r, f(a, ctx, r, q))
+		}}
+	}
+}
+
+// begun makes a handler of a function that takes the request's place in the order of the connection and
+// returns the part that waits. Requests behind it begin while it waits, so that its end is noticed where the
+// peer goes away.
+func begun[Q any, P decodable[Q], R kmsg.Response](f func(*API, context.Context, *Request, P) func(context.Context) R) handler {
+	return func(a *API, ctx context.Context, r *Request, body []byte) server.Reply {
+		q, err := decode[Q, P](r, bytes.Clone(body))
+		if err != nil {
+			return a.malformed(r, err)
+		}
+		wait := f(a, ctx, r, q)
+		return server.Reply{Wait: func(ctx context.Context) (response *server.Response) {
+			defer a.recovered(r, &response)
+			return encode(r, wait(ctx))
 		}}
 	}
 }

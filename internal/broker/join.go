@@ -31,6 +31,7 @@ func (b *Broker) join(ctx, running context.Context) error {
 		return fmt.Errorf("no metadata came from a controller: %w", ctx.Err())
 	}
 	b.server.Start()
+	b.background.Go(b.forgetTopics) // a crash may have come between a deletion and the tombstones
 	b.background.Go(func() { b.dirs.Run(running) })
 	b.background.Go(func() { b.finishMoves(running) })
 	return nil

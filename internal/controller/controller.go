@@ -71,8 +71,8 @@ func (c *Controller) Epoch() (P.ControllerEpoch, bool) {
 	return 0, false
 }
 
-// Run takes part in elections until ctx or the session ends, and returns why; nil for ctx. The broker must
-// not have registered in vain: register first, so that the controller finds the broker alive.
+// Run takes part in elections until ctx or the session ends, and returns why; nil for ctx. A broker registers
+// on the same session before: both end together, so that nobody is controller whose broker counts as dead.
 func (c *Controller) Run(ctx context.Context, session coordination.Session) error {
 	watch, err := session.Watch(ctx, znode.ControllerPath, coordination.Node)
 	if err != nil {

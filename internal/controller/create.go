@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"maps"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
@@ -66,7 +65,8 @@ const statesWithTopic = 200
 func (t *term) createTopics(topics []NewTopic, validateOnly bool) ([]TopicResult, error) {
 	planner := planner{
 		image: t.cluster.image, loads: t.cluster.loads.clone(), config: t.controller.options.Config(),
-		random: t.controller.random, deleting: t.deleting(), policy: t.controller.options.Policy, spoken: maps.Clone(t.spoken),
+		random: t.controller.random, deleting: t.deleting(), policy: t.controller.options.Policy, spoken: t.spoken,
+		planned: map[string]string{},
 	}
 	twice := repeated(topics, func(n NewTopic) string { return n.Name })
 	results := make([]TopicResult, len(topics))

@@ -24,8 +24,9 @@ func (t *term) readDeletions() error {
 	if err != nil {
 		return err
 	}
-	t.look.deletions = false
-	return t.markDeletions(names)
+	err = t.markDeletions(names)
+	t.look.deletions = err != nil
+	return err
 }
 
 // markDeletions begins to delete topics that somebody asked for. A request for a topic that does not exist
@@ -48,9 +49,6 @@ func (t *term) markDeletions(names []string) error {
 		return nil
 	}
 	_, err := coordination.BatchFenced(t.ctx, t.session, t.guard, void)
-	if err != nil {
-		t.look.deletions = true
-	}
 	return err
 }
 
@@ -118,7 +116,9 @@ func (t *term) repeatDeletions() {
 }
 
 // finishDeletion removes the znodes of a topic without replicas: those below it first, then in one
-// transaction the topic, its configuration and the request.
+// transaction the topic, its configuration and the request. As long as the request is there a new controller
+// starts over; and a topic whose states are gone must not be there without the request, since its partitions
+// would be given new states.
 func (t *term) finishDeletion(d *deletion) error {
 	if t.again == nil {
 		t.again = time.After(repeatDeletion) // in case this fails

@@ -45,7 +45,10 @@ func (t *term) load() error {
 		t.settle = time.After(settleTime)
 	}
 	if err := t.markDeletions(marked); err != nil {
-		return err
+		t.look.deletions = true
+		if err := t.survive(err); err != nil {
+			return err
+		}
 	}
 	if err := t.survive(t.decide(t.all())); err != nil {
 		return err

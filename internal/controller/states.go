@@ -12,13 +12,16 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
-// decide decides about partitions, writes what has to change, and tells the brokers.
+// decide decides about partitions, writes what has to change, and tells the brokers. The configuration of a
+// topic is only looked at where nothing but an unclean election could help: that is rare, and reading those
+// of all topics would make every failover slower.
 func (t *term) decide(partitions []P.TopicPartition) error {
 	all, stuck := decideAll(t.cluster, partitions)
+	var unread error
 	if len(stuck) > 0 {
-		unclean, err := t.allowUnclean(stuck)
-		if err != nil {
-			return err
+		var unclean map[string]bool
+		if unclean, unread = t.allowUnclean(stuck); unread != nil {
+			t.look.all = true // the others must not wait for that
 		}
 		if len(unclean) > 0 {
 			c := t.cluster
@@ -27,7 +30,10 @@ func (t *term) decide(partitions []P.TopicPartition) error {
 		}
 	}
 	_, err := t.write(all)
-	return err
+	if err != nil {
+		return err
+	}
+	return unread
 }
 
 // allowUnclean reads which of the topics allow an unclean election.
@@ -90,6 +96,8 @@ func (t *term) write(all []decided) (written map[P.TopicPartition]bool, err erro
 		ops = append(ops, own...)
 		last[i] = len(ops) - 1
 	}
+	// An operation that is refused does not keep the others from being written. The parent may be there
+	// already, and so may a partition's own node, from a controller that died between the two.
 	results, err := coordination.BatchFenced(t.ctx, t.session, t.guard, ops)
 	var changes []metadata.Change
 	var done []decided
@@ -172,7 +180,8 @@ func (t *term) readStates() error {
 }
 
 // commitDecided takes over states that somebody else wrote, or that an unknown outcome had left open. The
-// brokers are not told those that will be replaced at once.
+// brokers are not told those that will be replaced at once: a broker that has restarted would otherwise hear
+// for a moment that it leads in the epoch of its former life.
 func (t *term) commitDecided(partitions []P.TopicPartition, changes []metadata.Change) {
 	next := t.cluster
 	next.image, _ = next.image.With(changes...)

@@ -37,9 +37,12 @@ type term struct {
 	// cluster is what decisions are made from.
 	cluster cluster
 	// spoken holds, by their name in metrics, the topics whose names hold a '.' or '_'.
-	spoken    map[string]string
+	spoken map[string]string
+	// deletions holds the topics on their way out. They stay in the image until they are gone, so that the
+	// next controller finds what this one was doing; decisions and pushes leave them out.
 	deletions map[string]*deletion
-	queues    map[P.BrokerID]*live
+	// queues holds those of the living brokers that are being told.
+	queues map[P.BrokerID]*live
 
 	// What has to be read again. The flags mean everything of their kind.
 	look struct {
@@ -57,14 +60,20 @@ type term struct {
 	again   <-chan time.Time // set while a replica refused to be deleted
 
 	// Shared with the goroutines of requests and queues.
-	requests  chan func() error
-	answers   chan answer
-	done      chan struct{} // closed when the term has ended
+
+	// requests holds what others want done; a function returns an error only where it is the store's.
+	requests chan func() error
+	// answers is unbuffered: a queue tells no more before its last answer has been looked at.
+	answers chan answer
+	// done is closed when the term has ended.
+	done chan struct{}
+	// published is the newest image, for those who may not touch cluster.
 	published atomic.Pointer[metadata.Image]
-	queueing  sync.WaitGroup
+	// queueing counts the queues' goroutines, which the term outlives.
+	queueing sync.WaitGroup
 }
 
-// live is the queue to one life of a broker.
+// live is the queue to one life of a broker; end stops it, whatever it is waiting for.
 type live struct {
 	*queue
 	end context.CancelFunc
@@ -94,6 +103,7 @@ func (t *term) run(ctx context.Context) error {
 	defer t.queueing.Wait()
 	defer cancel()
 	defer close(t.done)
+	// The watches come first: what changes while the cluster is read raises an event afterwards.
 	w, err := t.watch()
 	defer w.close()
 	if err != nil {
@@ -121,6 +131,7 @@ func (t *term) watch() (w watches, err error) {
 		mode coordination.Mode
 	}{
 		{&w.controller, znode.ControllerPath, coordination.Node},
+		// A registration may go and come back in between: its data tells, not the list of names.
 		{&w.brokers, znode.BrokersPath, coordination.Subtree},
 		{&w.topics, znode.TopicsPath, coordination.Subtree},
 		{&w.deletions, znode.DeleteTopicsPath, coordination.Children},
@@ -149,6 +160,7 @@ func (t *term) wait(w watches) error {
 	case <-w.brokers.Events():
 		t.look.brokers = true
 	case event := <-w.topics.Events():
+		// The term's own writes come back as events, thousands at once after a failover.
 		t.topicEvent(event)
 		for range len(w.topics.Events()) {
 			t.topicEvent(<-w.topics.Events())
@@ -242,7 +254,9 @@ func (t *term) change(changes ...metadata.Change) metadata.Delta {
 		}
 	}
 	for _, topic := range d.Created {
-		t.spoken[metricName(topic.Name)] = topic.Name
+		if ambiguous(topic.Name) {
+			t.spoken[metricName(topic.Name)] = topic.Name
+		}
 	}
 	t.published.Store(image)
 	return d
@@ -268,7 +282,7 @@ func (t *term) reach(b *metadata.Broker) {
 	t.queueing.Go(func() { q.run(ctx) })
 }
 
-// leave stops telling a broker.
+// leave stops telling a broker. What it was not told yet is void: its next life is told everything.
 func (t *term) leave(id P.BrokerID) {
 	if l := t.queues[id]; l != nil {
 		l.end()

@@ -50,8 +50,9 @@ type planner struct {
 	deleting map[string]bool
 	// policy refuses topics for reasons of the operator's; nil allows all.
 	policy func(NewTopic) error
-	// spoken holds the names that colliding ones are looked for among, by their metric name.
-	spoken map[string]string
+	// spoken holds, by their name in metrics, the topics that others could collide with; planned those of
+	// this request.
+	spoken, planned map[string]string
 }
 
 // planTopic checks a new topic as Kafka 4 does, with its codes and sentences and in its order, and says
@@ -81,7 +82,7 @@ func (pl *planner) planTopic(t NewTopic) (topicPlan, error) {
 	}
 	plan := topicPlan{name: t.Name, id: P.NewTopicID(), replicas: replicas, configs: configs}
 	pl.count(replicas)
-	pl.spoken[metricName(t.Name)] = t.Name
+	pl.planned[metricName(t.Name)] = t.Name
 	return plan, nil
 }
 
@@ -99,8 +100,10 @@ func (pl *planner) checkName(name string) error {
 	if pl.image.Topic(name) != nil {
 		return P.Errorf(P.TopicAlreadyExists, "Topic '%s' already exists.", name)
 	}
-	if other := pl.spoken[metricName(name)]; other != "" && P.TopicNamesCollide(name, other) {
-		return P.Errorf(P.InvalidTopic, "Topic '%s' collides with existing topic: %s", name, other)
+	for _, names := range []map[string]string{pl.spoken, pl.planned} {
+		if other := names[metricName(name)]; other != "" && P.TopicNamesCollide(name, other) {
+			return P.Errorf(P.InvalidTopic, "Topic '%s' collides with existing topic: %s", name, other)
+		}
 	}
 	return nil
 }

@@ -272,7 +272,7 @@ func (w *world) plan(name string, named map[string]string) []string {
 	}
 	planner := planner{
 		image: w.cluster.image, loads: w.cluster.loads.clone(), config: config.Default(), random: w.random,
-		deleting: map[string]bool{"dying": true}, spoken: spoken,
+		deleting: map[string]bool{"dying": true}, spoken: spoken, planned: map[string]string{},
 		policy: func(t NewTopic) error {
 			if t.Partitions == 13 {
 				return fmt.Errorf("thirteen is not a number of partitions")

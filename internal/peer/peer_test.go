@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -301,5 +302,57 @@ func TestStopReplicaIsKafkas(t *testing.T) {
 	back := NewStopReplica(3)
 	if err := back.ReadFrom(old.AppendTo(nil)); err != nil || back.ControllerEpoch != 7 {
 		t.Error(err, back)
+	}
+}
+
+// More requests than may be under way wait for their turn, and a large answer arrives whole.
+func TestManyInFlightAndALargeAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, c := newBroker(t)
+		var wait sync.WaitGroup
+		var large atomic.Int32
+		for range 2 * maxInFlight {
+			wait.Go(func() {
+				response, err := c.Do(t.Context(), &kmsg.SASLAuthenticateRequest{})
+				if err != nil {
+					t.Error(err)
+				} else if len(response.(*kmsg.SASLAuthenticateResponse).SASLAuthBytes) == 2*eager {
+					large.Add(1)
+				}
+			})
+		}
+		go b.serveBytes(<-b.conns, 2*maxInFlight)
+		wait.Wait()
+		if large.Load() != 1 {
+			t.Errorf("%d large answers", large.Load())
+		}
+		c.Close()
+	})
+}
+
+// serveBytes answers n requests, the first with more than there is space for beforehand.
+func (b *broker) serveBytes(conn net.Conn, n int) {
+	for i := range n {
+		var prefix [4]byte
+		if _, err := io.ReadFull(conn, prefix[:]); err != nil {
+			b.t.Error(err)
+			return
+		}
+		frame := make([]byte, binary.BigEndian.Uint32(prefix[:]))
+		if _, err := io.ReadFull(conn, frame); err != nil {
+			b.t.Error(err)
+			return
+		}
+		header, _, _ := wire.ParseRequestHeader(frame)
+		response := kmsg.SASLAuthenticateResponse{}
+		if i == 0 {
+			response.SASLAuthBytes = make([]byte, 2*eager)
+		}
+		out := response.AppendTo(wire.AppendResponseHeader(make([]byte, 4), header.Key, header.Version, header.CorrelationID))
+		binary.BigEndian.PutUint32(out, uint32(len(out)-4))
+		if _, err := conn.Write(out); err != nil {
+			b.t.Error(err)
+			return
+		}
 	}
 }

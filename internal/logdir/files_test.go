@@ -319,6 +319,9 @@ func TestCrashWhileReplacing(t *testing.T) {
 	}
 }
 
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
 func TestSteadyIgnoresSteps(t *testing.T) {
 	for _, step := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -331,16 +334,16 @@ func TestSteadyIgnoresSteps(t *testing.T) {
 					t.Errorf("step %s, %s: %s, want %s", step, when, got, want)
 				}
 			}
-			time.Sleep(5 * time.Minute)
+			pass(5 * time.Minute)
 			check("before", 5*time.Minute)
 			offset = step
 			for minute := range 14 {
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				check("within the hold", time.Duration(6+minute)*time.Minute)
 			}
-			time.Sleep(2 * time.Minute)
+			pass(2 * time.Minute)
 			check("after the hold", 21*time.Minute+step)
-			time.Sleep(time.Hour)
+			pass(time.Hour)
 			check("later", 81*time.Minute+step)
 		})
 	}
@@ -353,10 +356,10 @@ func TestSteadyForgivesACorrectedStep(t *testing.T) {
 		s := NewSteady(func() time.Time { return time.Now().Add(offset) })
 		offset = time.Hour
 		s.Now()
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		offset = 2 * time.Hour // another step begins the wait anew
 		s.Now()
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		if got := s.Now().Sub(start); got != 20*time.Minute {
 			t.Errorf("%s", got)
 		}
@@ -365,7 +368,7 @@ func TestSteadyForgivesACorrectedStep(t *testing.T) {
 			t.Errorf("corrected: %s", got)
 		}
 		for range 100 { // slow drift is followed
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			offset += time.Second
 			s.Now()
 		}

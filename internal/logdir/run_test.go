@@ -32,7 +32,7 @@ func bubble(t *testing.T, w *world, test func(t *testing.T, s *Set)) {
 
 // after lets time pass, and the work that is due then be done.
 func after(d time.Duration) {
-	time.Sleep(d)
+	pass(d)
 	synctest.Wait()
 }
 

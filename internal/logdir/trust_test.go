@@ -13,7 +13,9 @@ import (
 )
 
 // none is the Settings of a broker that knows no partition.
-func none(protocol.TopicPartition, protocol.TopicID) (config.Topic, bool) { return config.Topic{}, false }
+func none(protocol.TopicPartition, protocol.TopicID) (config.Topic, bool) {
+	return config.Topic{}, false
+}
 
 func TestTrust(t *testing.T) {
 	m := vfs.NewMemory()

@@ -123,7 +123,7 @@ func TestAddress(t *testing.T) {
 		t.Errorf("/livez: %d", status)
 	}
 	for _, address := range []string{"9644", "host:port:9", "127.0.0.1:999999"} {
-		if c, err := Start(Options{Address: address, Fallback: true}); err == nil {
+		if c, err := Start(Options{Address: address}); err == nil {
 			t.Errorf("%s: listens at %s", address, c.Addr())
 			_ = c.Shutdown(t.Context())
 		}

@@ -49,10 +49,8 @@ func (s *Set) closeDirectory(ctx context.Context, d *directory, dirty []string) 
 	if d.err() != nil || !d.loaded.Load() {
 		return err // offline, or as it was found
 	}
-	if d.logs {
-		for k := range kinds {
-			err = errors.Join(err, s.report(d, s.checkpointDirectory(d, k)))
-		}
+	for k := range kinds {
+		err = errors.Join(err, s.report(d, s.checkpointDirectory(d, k)))
 	}
 	if err != nil && d.err() != nil {
 		return err

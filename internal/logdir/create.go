@@ -142,19 +142,15 @@ func (s *Set) candidates(tp protocol.TopicPartition, counts map[*directory]int) 
 		open = working
 	}
 	slices.SortStableFunc(open, func(a, b *directory) int {
-		if (a == preferred) != (b == preferred) {
-			return cmp.Compare(btoi(b == preferred), btoi(a == preferred))
+		switch {
+		case a == preferred:
+			return -1
+		case b == preferred:
+			return 1
 		}
 		return cmp.Compare(counts[a], counts[b])
 	})
 	return open
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // createIn opens a log in a folder of d and puts it into the table. A folder that it made and could not

@@ -212,7 +212,7 @@ func (s *Set) install(e *entry) error {
 func (s *Set) finishLoad(plan map[*directory][]*task) {
 	var wg sync.WaitGroup
 	for _, d := range s.dirs {
-		if d.err() != nil {
+		if d.err() != nil || !d.logs {
 			continue
 		}
 		wg.Go(func() {

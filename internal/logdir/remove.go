@@ -77,7 +77,12 @@ func (s *Set) setOneAside(state State, tp protocol.TopicPartition) (*directory, 
 		delay = e.log.Config().FileDeleteDelay
 		e.log.CloseUnclean()
 	}
-	return s.rename(e.dir, tp.String(), tp, state, delay)
+	d, gone, err := s.rename(e.dir, tp.String(), tp, state, delay)
+	if err != nil {
+		// The folder is still there: so is the partition, offline, and the caller may try again.
+		s.replace(tp, nil, &entry{partition: tp, dir: e.dir, err: err})
+	}
+	return d, gone, err
 }
 
 // rename sets a folder aside that nobody has open.

@@ -88,9 +88,15 @@ type Set struct {
 
 	mu struct {
 		sync.RWMutex
-		logs      map[protocol.TopicPartition]*entry
-		futures   map[protocol.TopicPartition]*future
+		// logs is the table: every partition that this broker has, offline ones included.
+		logs map[protocol.TopicPartition]*entry
+		// sorted is the table in the order of partitions; nil after a change, until somebody asks.
+		sorted []*entry
+		// futures are the copies that catch up in another directory.
+		futures map[protocol.TopicPartition]*future
+		// preferred is where partitions are to be made that are not here yet.
 		preferred map[protocol.TopicPartition]*directory
+		// deletions are folders that wait for their end.
 		deletions []deletion
 		// unverified are the logs that were trusted after the kill of a process, and not read since.
 		unverified map[*log.Log]bool
@@ -187,37 +193,56 @@ func (s *Set) Offline() []protocol.TopicPartition {
 	return out
 }
 
-// entries lists the partitions of one directory, or of all, in order.
+// entries lists the partitions of one directory, or of all, in order. The result is shared, and must not be
+// changed: the background work asks every second, and the table seldom changes.
 func (s *Set) entries(of *directory) []*entry {
 	s.mu.RLock()
-	entries := make([]*entry, 0, len(s.mu.logs))
-	for _, e := range s.mu.logs {
-		if of == nil || e.dir == of {
-			entries = append(entries, e)
+	sorted := s.mu.sorted
+	s.mu.RUnlock()
+	if sorted == nil {
+		sorted = s.sort()
+	}
+	if of == nil {
+		return sorted
+	}
+	var some []*entry
+	for _, e := range sorted {
+		if e.dir == of {
+			some = append(some, e)
 		}
 	}
-	s.mu.RUnlock()
-	slices.SortFunc(entries, func(a, b *entry) int { return comparePartitions(a.partition, b.partition) })
-	return entries
+	return some
 }
 
-// replace puts a new entry where old is, unless something else is there by now; either may be nil.
+// sort fills the sorted form of the table.
+func (s *Set) sort() []*entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.sorted == nil {
+		s.mu.sorted = slices.AppendSeq(make([]*entry, 0, len(s.mu.logs)), maps.Values(s.mu.logs))
+		slices.SortFunc(s.mu.sorted, func(a, b *entry) int { return comparePartitions(a.partition, b.partition) })
+	}
+	return s.mu.sorted
+}
+
+// replace puts a new entry where old is, unless something else is there by now; either may be nil. Whoever
+// changes the table in the background thereby loses against a failure of the directory that came first.
 func (s *Set) replace(tp protocol.TopicPartition, old, next *entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.logs[tp] != old {
 		return false
 	}
+	s.mu.sorted = nil
 	if next == nil {
 		delete(s.mu.logs, tp)
 	} else {
 		s.mu.logs[tp] = next
+		next.dir.membership.Add(1)
 	}
 	if old != nil {
+		delete(s.mu.unverified, old.log)
 		old.dir.membership.Add(1)
-	}
-	if next != nil {
-		next.dir.membership.Add(1)
 	}
 	return true
 }

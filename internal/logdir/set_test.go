@@ -551,6 +551,23 @@ func TestFullDisk(t *testing.T) {
 	wantValues(t, w.start(t).Get(tp), "a", "b")
 }
 
+func TestDeleteThatFailsCanBeRepeated(t *testing.T) {
+	m := vfs.NewMemory()
+	f := vfs.NewFaulty(m)
+	w := newWorld(t, f)
+	s := w.start(t)
+	tp := partition("t", 0)
+	w.make(t, s, tp)
+	f.Inject(vfs.Fault{Op: vfs.OpRename, Path: "/data/t-0", Err: syscall.ENOSPC, Times: 1})
+	if err := s.Delete(tp); protocol.CodeOf(err) != protocol.KafkaStorageError || s.Err(tp) == nil {
+		t.Errorf("got %v, then %v", err, s.Err(tp))
+	}
+	must(t, s.Delete(tp))
+	if _, err := m.Stat("/data/t-0"); !missing(err) || s.Err(tp) != nil {
+		t.Errorf("the folder is still there: %v, %v", err, s.Err(tp))
+	}
+}
+
 func TestManyPartitions(t *testing.T) {
 	const count = 1000
 	w := newWorld(t, vfs.NewMemory(), "/a", "/b")

@@ -3,6 +3,7 @@ package logdir
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/log"
@@ -89,6 +90,7 @@ func (s *Set) exchange(e *entry, f *future) (*log.Log, error) {
 	if err != nil {
 		return nil, s.report(e.dir, err)
 	}
+	e.dir.found = slices.DeleteFunc(e.dir.found, func(found Found) bool { return found.Folder == tp.String() })
 	s.schedule(deletion{e.dir, gone, time.Now().Add(e.log.Config().FileDeleteDelay)})
 	f.dir.carry(tp, [kinds]protocol.Offset{
 		recoveryPoints: f.log.EndOffset(), logStarts: e.log.StartOffset(),

@@ -93,7 +93,7 @@ func (c Candidate) read(ctx context.Context, s Session) (standing, error) {
 // readEpoch reads the epoch and its node's version, and creates the node if it is missing.
 func (c Candidate) readEpoch(ctx context.Context, s Session) (epoch, version int32, err error) {
 	data, stat, err := s.Get(ctx, c.EpochPath)
-	if errors.Is(err, ErrNoNode) {
+	for errors.Is(err, ErrNoNode) {
 		_, _, err = s.Create(ctx, c.EpochPath, []byte("0"), CreateOptions{})
 		if err == nil || errors.Is(err, ErrNodeExists) || errors.Is(err, ErrUnknownOutcome) {
 			data, stat, err = s.Get(ctx, c.EpochPath)

@@ -47,7 +47,7 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"Create", createCases}, {"Read", readCases}, {"Set", setCases}, {"Delete", deleteCases},
 		{"Stat", statCases}, {"Txn", txnCases}, {"Session", sessionCases}, {"Watch", watchCases},
-		{"Path", pathCases}, {"Helper", helperCases}, {"Concurrent", concurrentCases},
+		{"Path", pathCases}, {"Recipe", recipeCases}, {"Concurrent", concurrentCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {

@@ -2,7 +2,6 @@ package coordtest
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strconv"
 	"sync"
@@ -15,7 +14,7 @@ var candidate = coordination.Candidate{
 	LeaderPath: "/controller", LeaderData: []byte("{}"), EpochPath: "/controller_epoch",
 }
 
-var helperCases = []testCase{
+var recipeCases = []testCase{
 	{"EnsurePath", func(e *env) {
 		s := e.open()
 		e.create(s, "/a", "x")
@@ -190,25 +189,10 @@ func mirrored(e *env) {
 	a, b := e.open(), e.open()
 	e.create(b, "/m", "root")
 	e.create(b, "/m/gone", "")
-	copied := map[string]string{}
-	delivered := make(chan map[string]string)
 	ctx, stop := context.WithCancel(e.ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- coordination.Mirror(ctx, a, "/m", func(changes []coordination.MirrorChange) {
-			for _, c := range changes {
-				if delete(copied, c.Path); !c.Deleted {
-					copied[c.Path] = string(c.Data)
-				}
-			}
-			select {
-			case delivered <- maps.Clone(copied):
-			case <-ctx.Done():
-			}
-		})
-	}()
-	e.equal("at first", <-delivered, map[string]string{"/m": "root", "/m/gone": ""})
-	want := map[string]string{"/m": "changed", "/m/a": "1", "/m/a/b": "2", "/m/c": ""}
+	copies, ended := make(chan map[string]string), make(chan error, 1)
+	go func() { ended <- mirrorTo(ctx, a, "/m", copies) }()
+	e.equal("at first", <-copies, map[string]string{"/m": "root", "/m/gone": ""})
 	go func() {
 		_, err := b.Txn(e.ctx,
 			coordination.Create("/m/a", nil, persistent), coordination.Create("/m/a/b", []byte("2"), persistent),
@@ -221,13 +205,30 @@ func mirrored(e *env) {
 			e.Errorf("txn: %v", err)
 		}
 	}()
-	for got := map[string]string(nil); fmt.Sprint(got) != fmt.Sprint(want); {
+	want := map[string]string{"/m": "changed", "/m/a": "1", "/m/a/b": "2", "/m/c": ""}
+	for got := map[string]string(nil); !maps.Equal(got, want); {
 		select {
-		case got = <-delivered:
+		case got = <-copies:
 		case <-e.ctx.Done():
 			e.Fatalf("the copy is %v, want %v", got, want)
 		}
 	}
 	stop()
 	e.fails(<-ended, context.Canceled)
+}
+
+// mirrorTo sends a copy of a subtree after every delivery.
+func mirrorTo(ctx context.Context, s coordination.Session, path string, copies chan<- map[string]string) error {
+	nodes := map[string]string{}
+	return coordination.Mirror(ctx, s, path, func(changes []coordination.MirrorChange) {
+		for _, c := range changes {
+			if delete(nodes, c.Path); !c.Deleted {
+				nodes[c.Path] = string(c.Data)
+			}
+		}
+		select {
+		case copies <- maps.Clone(nodes):
+		case <-ctx.Done():
+		}
+	})
 }

@@ -19,20 +19,31 @@ func (l *Log) checkTorn(i int, one *scanned, powerCut bool) error {
 		return err
 	}
 	defer f.release()
-	behind, err := l.batchBehind(i, f, one)
-	if err != nil || !behind {
+	damage := &DamageError{Partition: l.partition, File: f.Name(), Position: one.size, Offset: one.end, Cause: one.bad}
+	wrong, disordered := errors.AsType[*orderError](one.bad)
+	here, later := disordered, false
+	if !disordered {
+		here, later, err = l.batchesBehind(i, f, one)
+	}
+	if err != nil || !here && !later {
 		return err
 	}
 	if powerCut {
-		lost, err := lostEnd(f, one, s.size.Load())
+		size, lost := s.size.Load(), false
+		if !here {
+			lost, err = lostEnd(f, one, size)
+		}
 		if err == nil && !lost {
-			lost, err = lostPage(f, one.size, s.size.Load(), int64(one.head.Size))
+			lost, err = lostPage(f, one.size, size, int64(one.head.Size), one.end)
 		}
 		if err != nil || lost {
 			return err
 		}
 	}
-	return &DamageError{Partition: l.partition, File: f.Name(), Position: one.size, Offset: one.end, Cause: one.bad}
+	if disordered {
+		damage.Position, damage.Offset = wrong.at.position, wrong.at.expected
+	}
+	return damage
 }
 
 // lostEnd reports whether the bad batch reaches beyond the end of its segment, since the file is shorter than
@@ -55,35 +66,35 @@ func lostEnd(file io.ReaderAt, one *scanned, size int64) (bool, error) {
 	return err != nil, nil
 }
 
-// batchBehind reports whether a whole batch stands behind the bad one, in its segment or in a later one.
-func (l *Log) batchBehind(i int, f *openFile, one *scanned) (bool, error) {
+// batchesBehind reports whether a whole batch stands behind the bad one in its segment, or else in a later
+// one.
+func (l *Log) batchesBehind(i int, f *openFile, one *scanned) (here, later bool, err error) {
 	list := *l.list.Load()
 	size := list[i].size.Load()
-	from := one.size + 1
 	if n := int64(one.head.Size); n > 0 && n < size-one.size {
 		// The header may be right: then the next batch is where it says.
 		w := walk(f, one.size+n, size, make([]byte, scanBuffer))
 		_, err := w.nextChecked(one.end)
 		if err == nil || !isBadBatch(err) && !ended(err) {
-			return err == nil, err
+			return err == nil, false, err
 		}
 	}
-	at, err := findBatch(f, from, size, one.end)
+	at, err := findBatch(f, one.size+1, size, one.end)
 	if err != nil || at >= 0 {
-		return at >= 0, err
+		return at >= 0, false, err
 	}
-	for _, later := range list[i+1:] {
-		f, err := l.open(later)
+	for _, next := range list[i+1:] {
+		f, err := l.open(next)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
-		at, err := findBatch(f, 0, later.size.Load(), max(one.end, later.base))
+		at, err := findBatch(f, 0, next.size.Load(), max(one.end, next.base))
 		f.release()
 		if err != nil || at >= 0 {
-			return at >= 0, err
+			return false, at >= 0, err
 		}
 	}
-	return false, nil
+	return false, false, nil
 }
 
 // cut ends the log behind the last good batch of segment i: later segments go, the highest first, so that

@@ -117,9 +117,9 @@ type guarded struct {
 	tail        tail
 	producers   producers
 	snapshots   []protocol.Offset // offsets of the snapshot files, rising
-	epochsDirty bool // the epochs are newer than their file
-	epochsWrote int  // how often the file was written, and
-	epochsSync  int  // how often at the last sync
+	epochsDirty bool              // the epochs are newer than their file
+	epochsWrote int               // how often the file was written, and
+	epochsSync  int               // how often at the last sync
 	truncations int               // counts them, so that the cleaner sees one
 	namesDirty  bool              // a segment was made since the directory was last synced
 	pending     []pendingDelete   // files that wait for file.delete.delay.ms

@@ -70,6 +70,7 @@ func (l *Log) trustTail(s *segment) (end protocol.Offset, ok bool, err error) {
 	buf := l.files.buffer()
 	defer l.files.giveBack(buf)
 	size := s.size.Load()
+	seen := false // the batch that the last entry of the time index names
 	maxTime, maxOffset := timeTail.lastTime.timestamp, s.base+protocol.Offset(timeTail.lastTime.relative)
 	w := walk(f, entry.position(), size, buf[:])
 	for {
@@ -86,10 +87,18 @@ func (l *Log) trustTail(s *segment) (end protocol.Offset, ok bool, err error) {
 		if h.MaxTimestamp > maxTime {
 			maxTime, maxOffset = h.MaxTimestamp, h.LastOffset
 		}
+		seen = seen || h.MaxTimestamp == timeTail.lastTime.timestamp && h.LastOffset == s.base+protocol.Offset(timeTail.lastTime.relative)
 	}
 	end = max(s.base, w.expected)
-	if maxOffset >= end && size > 0 {
-		return 0, false, nil
+	if e := timeTail.lastTime; e != noTimeEntry && !seen {
+		index, err := l.entriesOf(s)
+		if err != nil {
+			return 0, false, err
+		}
+		if ok, err := l.isTime(s, f, index, e); err != nil || !ok {
+			return 0, false, err
+		}
+		s.index.Store(nil) // it is idle
 	}
 	s.maxTimeOffset = maxOffset
 	s.maxTime.Store(maxTime)
@@ -323,6 +332,9 @@ func (l *Log) resume(s *segment, f *openFile, from protocol.Offset) (built, erro
 	}
 	b.entries, b.times, b.lastEntry = entries[:keep], times, last.position()
 	if n := len(times); n > 0 {
+		if ok, err := l.isTime(s, f, b.entries, times[n-1]); err != nil || !ok {
+			return newBuilt(), err
+		}
 		b.maxTime, b.maxTimeOffset = times[n-1].timestamp, int64(times[n-1].relative)
 	}
 	return b, nil

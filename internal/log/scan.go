@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/bits"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
@@ -23,7 +24,6 @@ const (
 	magicAt         = 16
 	batchLengthAt   = 8
 	magicBatch      = 2
-	minimalHeader   = magicAt + 1
 	filePageSize    = 4096
 	searchBatchMax  = 1 << 30
 	offsetDistance  = 1 << 31
@@ -35,25 +35,39 @@ func errWrongCRC(h *record.Header) error {
 	return &record.CorruptError{Code: protocol.CorruptMessage, Offset: h.BaseOffset, Reason: "wrong CRC"}
 }
 
+// orderError is why a batch with a right CRC is bad: its offsets do not go on from those before. One of two
+// batches has a wrong base offset, which the CRC does not cover; at is the one that stands out.
+type orderError struct {
+	record.CorruptError
+	at place
+}
+
+// Unwrap makes it the *record.CorruptError that all bad batches have.
+func (e *orderError) Unwrap() error { return &e.CorruptError }
+
 // nextChecked is next, with the CRC of the batch checked and its offsets held against the ones before.
 func (w *walker) nextChecked(base protocol.Offset) (record.Header, error) {
-	expected := max(base, w.expected)
+	last := place{w.pos, max(base, w.expected)}
 	h, err := w.next()
 	if err != nil {
 		return h, err
 	}
-	if h.BaseOffset < expected || h.LastOffset-base > maxRelativeOffset {
-		err = &record.CorruptError{
-			Code: protocol.CorruptMessage, Offset: h.BaseOffset,
-			Reason: fmt.Sprintf("offsets %d to %d, expected %d or more", h.BaseOffset, h.LastOffset, expected),
+	if err = w.checkCRC(&h); err == nil && (h.BaseOffset < last.expected || h.LastOffset-base > maxRelativeOffset) {
+		at := place{w.pos, last.expected}
+		if h.BaseOffset >= w.before.expected && h.BaseOffset < last.expected {
+			at = w.before // it goes on from there, so the one between is wrong
 		}
-	} else {
-		err = w.checkCRC(&h)
+		err = &orderError{record.CorruptError{
+			Code: protocol.CorruptMessage, Offset: h.BaseOffset,
+			Reason: fmt.Sprintf("offsets %d to %d, expected %d or more", h.BaseOffset, h.LastOffset, last.expected),
+		}, at}
 	}
 	if err != nil {
-		w.to, w.expected = w.pos, expected
+		w.to, w.expected = w.pos, last.expected
+		return h, err
 	}
-	return h, err
+	w.before = place{w.pos, last.expected}
+	return h, nil
 }
 
 // checkCRC reads the batch at w.pos through, in pieces of the buffer.
@@ -83,7 +97,8 @@ func (w *walker) checkCRC(h *record.Header) error {
 }
 
 // findBatch looks for a whole batch with a right CRC between from and end whose base offset is at least
-// least, and returns its position or -1. It is how damage is told from a torn tail.
+// least, and returns its position or -1. It is how damage is told from a torn tail. A batch within the value
+// of a torn record does not count: behind a real one stands another, or the end.
 func findBatch(file io.ReaderAt, from, end int64, least protocol.Offset) (int64, error) {
 	buf := make([]byte, scanBuffer)
 	probe := make([]byte, scanBuffer)
@@ -99,6 +114,9 @@ func findBatch(file io.ReaderAt, from, end int64, least protocol.Offset) (int64,
 			w := walk(file, at+i, end, probe)
 			_, err := w.nextChecked(least)
 			if err == nil {
+				_, err = w.nextChecked(least)
+			}
+			if err == nil || ended(err) {
 				return at + i, nil
 			}
 			if !isBadBatch(err) {
@@ -122,9 +140,9 @@ func plausible(b []byte, room int64, least protocol.Offset) bool {
 
 // lostPage reports whether the bad bytes at position look as a power cut leaves them: pages that were never
 // written back read as zeros, from the end of what had been synced to the end of its page, or whole pages.
-// size is what the batch there claims, or 0. A real batch does not begin with 17 zeros, and rarely ends with
-// eight.
-func lostPage(file io.ReaderAt, position, end, size int64) (bool, error) {
+// size is what the batch there claims, or 0, and expected the offset that it should have. A real batch does
+// not begin with 17 zeros, nor with fewer where its offset has other digits, and rarely ends with eight.
+func lostPage(file io.ReaderAt, position, end, size int64, expected protocol.Offset) (bool, error) {
 	if size < record.HeaderSize || size > end-position {
 		size = min(record.HeaderSize, end-position)
 	}
@@ -132,7 +150,7 @@ func lostPage(file io.ReaderAt, position, end, size int64) (bool, error) {
 	for from := position; from < position+size; {
 		to, enough := (from/filePageSize+1)*filePageSize, int64(1)
 		if from == position {
-			enough = minimalHeader
+			enough = zerosAtStart(expected) + 1
 		} else if to > end {
 			enough = 8
 		}
@@ -146,6 +164,14 @@ func lostPage(file io.ReaderAt, position, end, size int64) (bool, error) {
 		from = to
 	}
 	return false, nil
+}
+
+// zerosAtStart is how many zeros a batch at offset may begin with.
+func zerosAtStart(offset protocol.Offset) int64 {
+	if offset == 0 {
+		return magicAt
+	}
+	return int64(bits.LeadingZeros64(uint64(offset)) / 8)
 }
 
 // batchAt reads the whole batch at w.pos, which must be small: a control batch.

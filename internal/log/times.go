@@ -140,28 +140,37 @@ func (l *Log) timeMatches(s *segment, e timeEntry, entries int) (bool, error) {
 		return false, err
 	}
 	defer f.release()
-	var position int64
-	offset := s.base + protocol.Offset(e.relative)
-	if entries > 0 {
-		if e.relative < 0 {
-			return false, nil
-		}
-		if position, err = l.position(s, f, offset, size); err != nil {
-			return false, err
-		}
+	if entries == 0 {
+		e = timeEntry{timestamp: record.NoTimestamp}
 	}
-	w := walk(f, position, size, make([]byte, record.HeaderSize))
-	h, err := w.next()
-	if ended(err) {
+	index, err := l.entriesOf(s)
+	if err != nil {
+		return false, err
+	}
+	return l.isTime(s, f, index, e)
+}
+
+// isTime reports whether the batch at an entry's offset has the entry's timestamp.
+func (l *Log) isTime(s *segment, f *openFile, index []indexEntry, e timeEntry) (bool, error) {
+	if e.relative < 0 {
 		return false, nil
 	}
-	if err != nil {
-		return false, l.damaged(s, &w, err)
+	size, offset := s.size.Load(), s.base+protocol.Offset(e.relative)
+	buf := l.files.buffer()
+	defer l.files.giveBack(buf)
+	w := walk(f, min(lookupOffset(index, int64(e.relative)), size), size, buf[:])
+	for {
+		h, err := w.next()
+		if ended(err) || isBadBatch(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if h.LastOffset >= offset {
+			return h.BaseOffset <= offset && h.MaxTimestamp == e.timestamp || e.timestamp == record.NoTimestamp && h.MaxTimestamp < 0, nil
+		}
 	}
-	if entries == 0 {
-		return h.MaxTimestamp == record.NoTimestamp, nil
-	}
-	return h.BaseOffset <= offset && h.MaxTimestamp == e.timestamp, nil
 }
 
 // timeFromLog answers from the batches, where the file of the time index is missing or wrong: the active

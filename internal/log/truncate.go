@@ -80,7 +80,11 @@ func (l *Log) truncate(offset protocol.Offset) error {
 	if err := l.dropSnapshotsAbove(end); err != nil {
 		return err
 	}
-	return l.replay(&recovery{end: end, trusted: end, checked: end})
+	if err := l.replay(&recovery{end: end, trusted: end, checked: end}); err != nil {
+		return err
+	}
+	l.guarded.producers.txns.release(l.HighWatermark())
+	return nil
 }
 
 // cutAt finds where to cut a segment so that nothing at or behind offset is left, and the end that the log

@@ -24,6 +24,13 @@ type walker struct {
 	end  int64 // of the segment
 
 	expected protocol.Offset // the offset after the last batch
+	before   place           // of the last batch but one, for nextChecked to blame
+}
+
+// place is where a batch is: its position, and the offset that was expected there.
+type place struct {
+	position int64
+	expected protocol.Offset
 }
 
 // walk makes a walker from a place where a batch begins; buf is lent to it.

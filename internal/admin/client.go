@@ -77,7 +77,7 @@ func request[R kmsg.Response](ctx context.Context, c *Client, r kmsg.Request) (R
 	response, err := c.kafka.Request(ctx, r)
 	if err != nil {
 		var none R
-		return none, c.explain(err)
+		return none, c.Explain(err)
 	}
 	return response.(R), nil
 }

@@ -106,7 +106,7 @@ func (c *Client) APIVersions(ctx context.Context) ([]APIVersions, error) {
 		one := APIVersions{Broker: b}
 		response, err := c.kafka.Broker(int(b.ID)).Request(ctx, c.apiVersionsRequest())
 		if err != nil {
-			one.Err = c.explain(err)
+			one.Err = c.Explain(err)
 		} else {
 			for _, key := range response.(*kmsg.ApiVersionsResponse).ApiKeys {
 				one.Versions = append(one.Versions, APIVersion{key.ApiKey, key.MinVersion, key.MaxVersion})

@@ -67,11 +67,11 @@ func (c *Client) fetchError(fetches kgo.Fetches) error {
 		switch {
 		case errors.Is(e.Err, context.Canceled):
 		case e.Topic == "":
-			return c.explain(e.Err)
+			return c.Explain(e.Err)
 		case errors.Is(e.Err, kerr.UnknownTopicOrPartition):
 			return fmt.Errorf("topic %s does not exist", e.Topic)
 		default:
-			return fmt.Errorf("%s-%d: %w", e.Topic, e.Partition, c.explain(e.Err))
+			return fmt.Errorf("%s-%d: %w", e.Topic, e.Partition, c.Explain(e.Err))
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func (c *Client) DeleteRecords(ctx context.Context, partitions []PartitionOffset
 			for _, t := range shard.Req.(*kmsg.DeleteRecordsRequest).Topics {
 				for _, p := range t.Partitions {
 					at := TopicPartition{t.Topic, p.Partition}
-					outcome[at] = PartitionOffset{at, -1, -1, c.explain(shard.Err)}
+					outcome[at] = PartitionOffset{at, -1, -1, c.Explain(shard.Err)}
 				}
 			}
 			continue

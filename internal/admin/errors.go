@@ -83,8 +83,8 @@ func codeError(code int16, message *string) error {
 	return err
 }
 
-// explain puts an error of the client into words that say what to do.
-func (c *Client) explain(err error) error {
+// Explain puts an error of the client into words that say what to do.
+func (c *Client) Explain(err error) error {
 	first := ""
 	if len(c.bootstrap) > 0 {
 		first = c.bootstrap[0]

@@ -29,7 +29,7 @@ func (c *Client) Committed(ctx context.Context, group string) ([]Committed, erro
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil
 	} else if err != nil {
-		return nil, c.explain(err)
+		return nil, c.Explain(err)
 	}
 	var all []Committed
 	var failed error
@@ -131,7 +131,7 @@ func (c *Client) Commit(ctx context.Context, group string, offsets map[TopicPart
 	}
 	responses, err := c.admin.CommitOffsets(ctx, group, request)
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, c.Explain(err)
 	}
 	var results []PartitionResult
 	responses.Each(func(o kadm.OffsetResponse) {
@@ -150,7 +150,7 @@ func (c *Client) DeleteGroups(ctx context.Context, names []string) ([]Result, er
 	outcome := map[string]error{}
 	for _, shard := range c.kafka.RequestSharded(ctx, r) {
 		if shard.Err != nil {
-			return nil, c.explain(shard.Err)
+			return nil, c.Explain(shard.Err)
 		}
 		for _, g := range shard.Resp.(*kmsg.DeleteGroupsResponse).Groups {
 			outcome[g.Group] = codeError(g.ErrorCode, nil)

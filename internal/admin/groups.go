@@ -37,7 +37,7 @@ func (c *Client) Groups(ctx context.Context, filter GroupFilter) ([]GroupListing
 	var groups []GroupListing
 	for _, shard := range c.kafka.RequestSharded(ctx, r) {
 		if shard.Err != nil {
-			return nil, c.explain(shard.Err)
+			return nil, c.Explain(shard.Err)
 		}
 		response := shard.Resp.(*kmsg.ListGroupsResponse)
 		if err := codeError(response.ErrorCode, nil); err != nil {
@@ -126,7 +126,7 @@ func (c *Client) classicGroups(ctx context.Context, names []string) (map[string]
 	found := map[string]Group{}
 	for _, shard := range c.kafka.RequestSharded(ctx, r) {
 		if shard.Err != nil {
-			return nil, c.explain(shard.Err)
+			return nil, c.Explain(shard.Err)
 		}
 		for _, g := range shard.Resp.(*kmsg.DescribeGroupsResponse).Groups {
 			group := Group{

@@ -58,7 +58,7 @@ func (c *Client) LogDirs(ctx context.Context, brokers []int32, topics []Topic) (
 	for _, broker := range brokers {
 		response, err := c.kafka.Broker(int(broker)).Request(ctx, logDirsRequest(topics))
 		if err != nil {
-			return nil, c.explain(err)
+			return nil, c.Explain(err)
 		}
 		answer := response.(*kmsg.DescribeLogDirsResponse)
 		if err := codeError(answer.ErrorCode, nil); err != nil {
@@ -119,7 +119,7 @@ func (c *Client) MoveReplicas(ctx context.Context, broker int32, dir string, par
 	defer cancel()
 	response, err := c.kafka.Broker(int(broker)).Request(ctx, r)
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, c.Explain(err)
 	}
 	outcome := map[TopicPartition]error{}
 	for _, t := range response.(*kmsg.AlterReplicaLogDirsResponse).Topics {

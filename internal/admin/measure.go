@@ -129,11 +129,11 @@ func (c *Client) MeasureProduce(ctx context.Context, load Load) (*Measured, erro
 	ending, cancel := c.limit(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := c.kafka.Flush(ending); err != nil {
-		return nil, c.explain(err)
+		return nil, c.Explain(err)
 	}
 	m.measured.Elapsed = time.Since(m.began)
 	if err := m.failure(); err != nil && ctx.Err() == nil {
-		return nil, c.explain(err)
+		return nil, c.Explain(err)
 	}
 	return &m.measured, nil
 }

@@ -16,18 +16,19 @@ func MemberOptions(group string, topics []string) []kgo.Opt {
 	return []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topics...), kgo.AutoCommitMarks()}
 }
 
-// Consume hands the records that the group gives to this member to the sink, until the sink returns an
-// error or ctx ends, which is no error. What the sink has taken is committed, at the end as well, and the
-// group is left.
-func (c *Client) Consume(ctx context.Context, sink Sink) error {
+// Consume hands the records that the client was made to read to the sink, until the sink returns an error
+// or ctx ends, which is no error. With commit, what the sink has taken is committed as it goes and at the
+// end; a group is left.
+func (c *Client) Consume(ctx context.Context, commit bool, sink Sink) error {
 	err := c.consume(ctx, sink)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	commit := c.kafka.CommitMarkedOffsets(ending)
-	c.kafka.LeaveGroupContext(ending)
-	if err == nil && commit != nil {
-		err = c.explain(commit)
+	if commit {
+		if failed := c.kafka.CommitMarkedOffsets(ending); err == nil && failed != nil {
+			err = c.Explain(failed)
+		}
 	}
+	c.kafka.LeaveGroupContext(ending)
 	return err
 }
 

@@ -58,7 +58,7 @@ func (c *Client) Offsets(ctx context.Context, point int64, partitions []TopicPar
 	var failed error
 	for _, shard := range c.kafka.RequestSharded(ctx, offsetsRequest(point, partitions)) {
 		if shard.Err != nil {
-			failed = c.explain(shard.Err)
+			failed = c.Explain(shard.Err)
 			continue
 		}
 		for _, t := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {

@@ -42,7 +42,7 @@ func (p *Producer) done(record *kgo.Record, err error) {
 	if err != nil {
 		p.failed++
 		if p.err == nil {
-			p.err = p.client.explain(err)
+			p.err = p.client.Explain(err)
 		}
 		return
 	}

@@ -41,7 +41,10 @@ type Partition struct {
 	Replicas    []int32
 	ISR         []int32
 	Offline     []int32
-	Err         error
+	// Eligible and LastEligible are the eligible leader replicas and the last ones known; nil where the
+	// broker does not tell.
+	Eligible, LastEligible []int32
+	Err                    error
 }
 
 // Topics are the named topics in the order of their names, or all of the cluster where none is named.

@@ -174,7 +174,7 @@ func consumeGroup(ctx context.Context, c *common, flags consumeFlags, names []st
 	if err := requireTopics(ctx, client, names...); err != nil {
 		return err
 	}
-	return client.Consume(ctx, admin.Sink{Each: p.print, Batch: p.out.Flush})
+	return client.Consume(ctx, true, admin.Sink{Each: p.print, Batch: p.out.Flush})
 }
 
 // offsetFor is the point for a partition that a group has no offset of.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/internal/cli/kafka"
 )
 
 func linkCommand(c *common) *cobra.Command {
@@ -38,7 +40,7 @@ func runLink(c *common, dir string, force bool) error {
 	r := &report{}
 	list := r.list("links", "name", "result", "message")
 	failed := 0
-	for _, name := range kafkaNames() {
+	for _, name := range kafka.Names() {
 		file := name + ".sh"
 		result, err := linkOne(self, filepath.Join(dir, file), force)
 		if err != nil {
@@ -52,7 +54,7 @@ func runLink(c *common, dir string, force bool) error {
 		return err
 	}
 	if failed > 0 {
-		return failure{failed, len(kafkaNames())}
+		return failure{failed, len(kafka.Names())}
 	}
 	return nil
 }

@@ -28,17 +28,26 @@ type streams struct {
 	out, err io.Writer
 }
 
-// Main runs the command line arguments, the program's name first, and returns the exit code.
+// Main runs the command line arguments, the program's name first, and returns the exit code. Under the name
+// of one of Kafka's tools it is that tool.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
-	c := &common{streams: &streams{in: in, out: out, err: errs}, format: formatText}
+	s := &streams{in: in, out: out, err: errs}
+	if name, rest, ok := kafkaTool(args); ok {
+		return runKafkaTool(s, name, rest)
+	}
+	return runCommand(&common{streams: s, format: formatText}, args[1:])
+}
+
+// runCommand runs one of our own commands.
+func runCommand(c *common, args []string) int {
 	root := newRoot(c)
-	root.SetArgs(args[1:])
+	root.SetArgs(args)
 	err := root.Execute()
 	switch {
 	case err == nil:
 		return exitOK
 	case isUsage(err):
-		fmt.Fprintf(errs, "barnabas: %v\nSee 'barnabas --help'.\n", err)
+		fmt.Fprintf(c.err, "barnabas: %v\nSee 'barnabas --help'.\n", err)
 		return exitUsage
 	}
 	c.reportError(err)

@@ -38,7 +38,7 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger})
 	b.api = api.New(api.Options{
 		Self: b.id, ClusterID: b.dirs.ClusterID(), Config: b.Config, Replicas: b.replicas, Dirs: b.dirs, View: b.view,
-		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.options.Observe, Logger: b.logger,
+		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.observe, Logger: b.logger,
 	})
 	return nil
 }
@@ -76,7 +76,10 @@ func (b *Broker) listen(context.Context, context.Context) error {
 		IdleTimeout: c.Duration("connections.max.idle.ms"),
 		SendBuffer:  max(int(c.Int("socket.send.buffer.bytes")), 0), ReceiveBuffer: max(int(c.Int("socket.receive.buffer.bytes")), 0),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return b.measure()
 }
 
 func connectionLimits(c *config.Broker) (server.Limits, error) {

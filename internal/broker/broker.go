@@ -16,6 +16,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/group"
 	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/logdir"
+	"github.com/barnabas-mq/barnabas/internal/metrics"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/replica"
 	"github.com/barnabas-mq/barnabas/internal/server"
@@ -33,8 +34,8 @@ type Options struct {
 	Memory bool
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
-	// Observe is told of every answered request; nil for nobody.
-	Observe func(api.Observation)
+	// Version is the program's, for metrics.
+	Version string
 	// Logger gets what an operator should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -57,6 +58,7 @@ type Broker struct {
 	controller *controller.Controller
 	api        *api.API
 	server     *server.Server
+	metrics    atomic.Pointer[metrics.Registry]
 
 	// background is what runs until the broker stops.
 	background sync.WaitGroup

@@ -38,12 +38,26 @@ func (b *Broker) join(ctx, running context.Context) error {
 }
 
 func (b *Broker) registration() znode.Registration {
-	r := znode.Registration{Timestamp: b.options.Now().UnixMilli(), Stopped: znode.StopUnknown}
+	r := znode.Registration{Timestamp: b.options.Now().UnixMilli(), Stopped: b.stopped()}
 	r.ID, r.Endpoints = b.id, b.endpoints()
 	if rack := b.Config().String("broker.rack"); rack != "" {
 		r.Rack = &rack
 	}
 	return r
+}
+
+// stopped says how the last life of this broker ended, by which the controller judges its logs.
+func (b *Broker) stopped() znode.Stop {
+	trust, earlier := b.dirs.Stopped()
+	switch {
+	case !earlier:
+		return znode.StopNever
+	case trust == log.Clean:
+		return znode.StopClean
+	case trust == log.SameBoot:
+		return znode.StopKilled
+	}
+	return znode.StopUnclean
 }
 
 // runController takes part in elections until the broker stops. Without a session it cannot go on.
@@ -150,4 +164,3 @@ func (b *Broker) forgetTopics() {
 		b.logger.Warn("offsets of deleted topics are kept until they expire", "error", err)
 	}
 }
-

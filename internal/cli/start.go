@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -78,23 +79,36 @@ func runStart(ctx context.Context, s *streams, flags startFlags, args []string) 
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	b, err := broker.Start(ctx, broker.Options{Config: loaded, Logger: logger})
+	b, err := broker.Start(ctx, broker.Options{Config: loaded, Version: version, Logger: logger})
 	if err != nil {
 		return err
 	}
-	if err := announce(flags.readyFile, b); err != nil {
-		logger.Error("the ready file cannot be written", "error", err)
-	}
-	select {
-	case <-ctx.Done():
-		logger.Info("stopping")
-	case <-b.Done():
-		return b.Err()
+	endpoint, err := startEndpoint(loaded, b, logger)
+	if err == nil {
+		tell(logger, flags.readyFile, b)
+		select {
+		case <-ctx.Done():
+			logger.Info("stopping")
+		case <-b.Done():
+		}
 	}
 	stop()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	return b.Stop(ending)
+	if endpoint != nil {
+		err = errors.Join(err, endpoint.Shutdown(ending))
+	}
+	return errors.Join(err, b.Err(), b.Stop(ending))
+}
+
+// tell says that the broker serves, to whoever waits for that.
+func tell(logger *slog.Logger, readyFile string, b *broker.Broker) {
+	if err := announce(readyFile, b); err != nil {
+		logger.Error("the ready file cannot be written", "error", err)
+	}
+	if err := notify("READY=1"); err != nil {
+		logger.Error("systemd cannot be told that the broker serves", "error", err)
+	}
 }
 
 // announce writes the addresses of the listeners into a file, one a line, for scripts that start a broker

@@ -1,0 +1,21 @@
+package cli
+
+import (
+	"net"
+	"os"
+)
+
+// notify tells systemd how the service is (Type=notify); without systemd it does nothing. See sd_notify(3).
+func notify(state string) error {
+	address := os.Getenv("NOTIFY_SOCKET")
+	if address == "" {
+		return nil
+	}
+	conn, err := net.Dial("unixgram", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Write([]byte(state))
+	return err
+}

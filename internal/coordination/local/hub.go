@@ -26,6 +26,10 @@ type Backend interface {
 }
 
 // Hub joins the published tree with the sessions of this process and their watches.
+//
+// Locks are taken in this order, and none is held while something is waited for: the hub's, a session's, a
+// watch's. A tree is stored before its changes are told, and a watch is entered before Watch returns: so a
+// reader that was told finds the change, and one that was not told will be.
 type Hub struct {
 	backend Backend
 	limits  coordination.Limits

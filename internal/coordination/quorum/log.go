@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -320,23 +321,19 @@ func (s *logStore) cutLocked(from uint64) error {
 	return nil
 }
 
-// dropLocked removes segments without an entry that counts. The oldest goes first; should any come back
-// after a crash, the snapshot tells when the log is opened that they are superfluous.
+// dropLocked removes segments without an entry that counts. Should any stay, or come back after a crash,
+// the snapshot tells when the log is opened that they are superfluous.
 func (s *logStore) dropLocked() error {
-	removed := false
+	var errs []error
 	for len(s.segments) > 1 && s.segments[0].last < s.base {
-		seg := s.segments[0]
-		seg.file.Close()
-		if err := s.fs.Remove(seg.file.Name()); err != nil {
-			return err
-		}
+		file := s.segments[0].file
 		s.segments = s.segments[1:]
-		removed = true
+		errs = append(errs, file.Close(), s.fs.Remove(file.Name()))
 	}
-	if !removed {
-		return nil
+	if len(errs) > 0 {
+		errs = append(errs, s.fs.SyncDir(s.dir))
 	}
-	return s.fs.SyncDir(s.dir)
+	return errors.Join(errs...)
 }
 
 // broken says why nothing more can be written; nil if it can.
@@ -359,12 +356,10 @@ func (s *logStore) release() {
 func (s *logStore) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var first error
+	var errs []error
 	for _, seg := range s.segments {
-		if err := seg.file.Close(); err != nil && first == nil {
-			first = err
-		}
+		errs = append(errs, seg.file.Close())
 	}
 	s.segments = s.segments[:0]
-	return first
+	return errors.Join(errs...)
 }

@@ -10,7 +10,12 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/coordination/tree"
 )
 
-// machine is raft's state machine: the tree. Raft calls it from one goroutine.
+// machine is raft's state machine: the tree. Raft calls it from one goroutine, in the order of the log, also
+// with what the log held when the store was opened. It publishes every tree before raft answers the
+// command, so that whoever was answered reads what it wrote.
+//
+// An entry that cannot be understood stops it for good: to pass over it would make a tree that no other
+// voter, and no later start, would come to.
 type machine struct {
 	hub *local.Hub
 	// fail is told when an entry cannot be carried out: then this store must not go on.

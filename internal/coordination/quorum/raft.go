@@ -26,12 +26,13 @@ const address raft.ServerAddress = "local"
 func (s *Store) configuration() *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = serverID(s.owner.Node)
+	// With one voter the lease is checked once in a timeout, which is all that an idle store does.
 	c.HeartbeatTimeout = leaderTimeout
 	c.ElectionTimeout = leaderTimeout
 	c.LeaderLeaseTimeout = leaderTimeout
 	c.MaxAppendEntries = maxBatch
 	c.BatchApplyCh = false // whoever waits to hand over a command shares the next sync all the same
-	c.TrailingLogs = 0
+	c.TrailingLogs = 0 // nobody else fetches entries that a snapshot holds
 	c.SnapshotInterval = never // compactor decides, by bytes
 	c.SnapshotThreshold = math.MaxUint64
 	c.NoSnapshotRestoreOnStart = true // it was read already, so that damage is told

@@ -18,9 +18,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -90,6 +88,8 @@ type Store struct {
 	wire    *raft.InmemTransport
 	files   files
 	workers sync.WaitGroup
+
+	replayed sync.Once // what was kept in memory for replaying the log is dropped
 
 	commits sync.WaitGroup // commands that raft has not answered
 	life    struct {
@@ -162,6 +162,7 @@ func (s *Store) Open(
 	if err != nil {
 		return nil, err
 	}
+	s.replayed.Do(s.files.log.release) // every entry from before was carried out before the session's own
 	return session, nil
 }
 
@@ -330,82 +331,4 @@ func commitError(err error) error {
 		return fmt.Errorf("%w: %w", coordination.ErrNotSent, err)
 	}
 	return fmt.Errorf("%w: %w", coordination.ErrUnknownOutcome, err)
-}
-
-// files are what a store keeps on disk.
-type files struct {
-	lock      io.Closer
-	snapshots *snapshotStore
-	log       *logStore
-	state     *stateStore
-}
-
-// open locks the directory and opens the files in it, making what is missing.
-func (f *files) open(o Options) (err error) {
-	if err := makeDirectory(o.FS, o.Dir); err != nil {
-		return err
-	}
-	if f.lock, err = o.FS.Lock(filepath.Join(o.Dir, lockName)); err != nil {
-		return err
-	}
-	if f.snapshots, err = openSnapshots(o.FS, o.Dir, o.Random); err != nil {
-		return err
-	}
-	if f.log, err = openLog(o, f.snapshots.index); err != nil {
-		return err
-	}
-	last, _ := f.log.LastIndex()
-	if f.state, err = openState(o.FS, o.Dir, last == 0 && f.snapshots.index() == 0); err != nil {
-		return err
-	}
-	if f.log.made || f.state.made {
-		return o.FS.SyncDir(o.Dir)
-	}
-	return nil
-}
-
-// makeDirectory makes a directory and its missing parents, durably.
-func makeDirectory(fs vfs.FS, dir string) error {
-	if _, err := fs.Stat(dir); err == nil {
-		return nil
-	}
-	parent := filepath.Dir(dir)
-	if parent != dir {
-		if err := makeDirectory(fs, parent); err != nil {
-			return err
-		}
-	}
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return fs.SyncDir(parent)
-}
-
-// readTree reads the tree of the newest snapshot, or makes one that starts behind zxid.
-func (f *files) readTree(zxid int64) (*tree.Tree, error) {
-	metas, err := f.snapshots.List()
-	if err != nil || len(metas) == 0 {
-		return tree.New(zxid), err
-	}
-	_, r, err := f.snapshots.Open(metas[0].ID)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return tree.Read(r)
-}
-
-// close closes what is open.
-func (f *files) close() error {
-	var errs []error
-	if f.log != nil {
-		errs = append(errs, f.log.close())
-	}
-	if f.state != nil {
-		errs = append(errs, f.state.close())
-	}
-	if f.lock != nil {
-		errs = append(errs, f.lock.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -1,0 +1,88 @@
+package quorum
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination/tree"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// files are what a store keeps on disk.
+type files struct {
+	lock      io.Closer
+	snapshots *snapshotStore
+	log       *logStore
+	state     *stateStore
+}
+
+// open locks the directory and opens the files in it, making what is missing.
+func (f *files) open(o Options) (err error) {
+	if err := makeDirectory(o.FS, o.Dir); err != nil {
+		return err
+	}
+	if f.lock, err = o.FS.Lock(filepath.Join(o.Dir, lockName)); err != nil {
+		return err
+	}
+	if f.snapshots, err = openSnapshots(o.FS, o.Dir, o.Random); err != nil {
+		return err
+	}
+	if f.log, err = openLog(o, f.snapshots.index); err != nil {
+		return err
+	}
+	last, _ := f.log.LastIndex()
+	if f.state, err = openState(o.FS, o.Dir, last == 0 && f.snapshots.index() == 0); err != nil {
+		return err
+	}
+	if f.log.made || f.state.made {
+		return o.FS.SyncDir(o.Dir)
+	}
+	return nil
+}
+
+// makeDirectory makes a directory and its missing parents, durably.
+func makeDirectory(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := makeDirectory(fs, parent); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return fs.SyncDir(parent)
+}
+
+// readTree reads the tree of the newest snapshot, or makes one that starts behind zxid.
+func (f *files) readTree(zxid int64) (*tree.Tree, error) {
+	metas, err := f.snapshots.List()
+	if err != nil || len(metas) == 0 {
+		return tree.New(zxid), err
+	}
+	_, r, err := f.snapshots.Open(metas[0].ID)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return tree.Read(r)
+}
+
+// close closes what is open.
+func (f *files) close() error {
+	var errs []error
+	if f.log != nil {
+		errs = append(errs, f.log.close())
+	}
+	if f.state != nil {
+		errs = append(errs, f.state.close())
+	}
+	if f.lock != nil {
+		errs = append(errs, f.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -9,13 +9,19 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
+// bootFile is our own file in a log directory. A broker of Kafka's passes over it; after one has run here, it
+// is as good as before: a boot id still says whether the page cache survived, whoever filled it.
 const bootFile = ".barnabas-boot"
 
 // boot is the content of .barnabas-boot; see the package comment.
 type boot struct {
-	id       string
-	path     string
-	suspects []string // folders, sorted
+	// id is the boot in which the directory was last opened for writing.
+	id string
+	// path is where the directory was then. A copy made of a running broker's directory has files from
+	// different moments, and must be scanned although the boot is the same.
+	path string
+	// suspects are folders that must be scanned, sorted.
+	suspects []string
 }
 
 // readBoot reads .barnabas-boot in dir. Whatever is not a whole file of our own says nothing: then the
@@ -35,6 +41,7 @@ func readBoot(files vfs.FS, dir string) (boot, error) {
 		return boot{}, nil
 	}
 	for _, line := range lines[1 : len(lines)-1] {
+		// Keys of a later version are passed over.
 		key, value, _ := strings.Cut(line, "=")
 		switch key {
 		case "boot.id":
@@ -48,7 +55,7 @@ func readBoot(files vfs.FS, dir string) (boot, error) {
 	return b, nil
 }
 
-// write stores b in dir, durably.
+// write stores b in dir, durably: a suspect that is forgotten would be served.
 func (b boot) write(files vfs.FS, dir string) error {
 	text := fmt.Appendf(nil, "version=0\nboot.id=%s\npath=%s\n", b.id, b.path)
 	slices.Sort(b.suspects)

@@ -13,12 +13,17 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-// The four checkpoints of a directory.
+// The four checkpoints of a directory. Each holds one offset for each of its partitions, as of when it was
+// written; what losing one costs is said with it.
 const (
+	// recoveryPointFile: below it the log is synced. Lost: after a power cut everything is scanned.
 	recoveryPointFile = "recovery-point-offset-checkpoint"
-	logStartFile      = "log-start-offset-checkpoint"
+	// logStartFile: where DeleteRecords cut inside a segment. Lost: deleted records are readable again.
+	logStartFile = "log-start-offset-checkpoint"
+	// highWatermarkFile: up to where consumers may read. Lost: a new leader has to find it again.
 	highWatermarkFile = "replication-offset-checkpoint"
-	cleanerFile       = "cleaner-offset-checkpoint"
+	// cleanerFile: up to where the log is compacted. Lost: it is compacted from its start again.
+	cleanerFile = "cleaner-offset-checkpoint"
 )
 
 // checkpointMax bounds the size of a checkpoint that is read, in bytes: a million partitions with the
@@ -67,6 +72,8 @@ func ParseCheckpoint(text string) (Offsets, error) {
 	return offsets, nil
 }
 
+// parseCheckpointLine reads topic, partition and offset. The topic's name must be a valid one, as it becomes
+// part of a path.
 func parseCheckpointLine(line string) (tp protocol.TopicPartition, offset protocol.Offset, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) != 3 {
@@ -80,7 +87,8 @@ func parseCheckpointLine(line string) (tp protocol.TopicPartition, offset protoc
 	return protocol.TopicPartition{Topic: fields[0], Partition: int32(partition)}, protocol.Offset(position), true
 }
 
-// Format is the text of a checkpoint, in the order of the partitions.
+// Format is the text of a checkpoint, in the order of the partitions. Kafka's order is that of a hash map, and
+// it takes any.
 func (o Offsets) Format() []byte {
 	partitions := slices.SortedFunc(maps.Keys(o), comparePartitions)
 	text := fmt.Appendf(make([]byte, 0, 16+32*len(o)), "0\n%d\n", len(o))
@@ -95,6 +103,7 @@ func (o Offsets) Format() []byte {
 	return text
 }
 
+// comparePartitions orders by topic, then by number.
 func comparePartitions(a, b protocol.TopicPartition) int {
 	if c := strings.Compare(a.Topic, b.Topic); c != 0 {
 		return c

@@ -7,7 +7,18 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// kind is one of the checkpoints that are written from the state of the logs.
+// Checkpoints are written from what the logs say at that moment. None may promise more than is on the disk:
+//
+//	recovery points    rise only in Log.Flush, after the sync; one that falls, by truncation, is written
+//	                   before the log takes another append
+//	high watermarks    may be higher than the log end after a power cut; opening the log bounds them
+//	log starts         likewise
+//	cleaned offsets    rise after the compacted segments have replaced the old ones
+//
+// so that a checkpoint of any age is safe, and the rest is how much work an old one makes. A file is written
+// only when a value in it has changed: an idle broker writes nothing.
+
+// kind is one of the four checkpoints.
 type kind int
 
 const (
@@ -15,7 +26,7 @@ const (
 	logStarts
 	highWatermarks
 	cleanedTo
-	kinds
+	kinds // how many there are
 )
 
 // kindFiles are the names of their files.
@@ -86,6 +97,7 @@ func (s *Set) checkpoint(k kind) error {
 func (s *Set) checkpointDirectory(d *directory, k kind) error {
 	d.writing.lock()
 	defer d.writing.unlock()
+	// The number is read before the entries: a change in between is seen again the next time.
 	if now := d.membership.Load(); d.seen != now || d.entries == nil {
 		d.entries, d.seen = s.entries(d), now
 	}
@@ -103,7 +115,7 @@ func (s *Set) checkpointDirectory(d *directory, k kind) error {
 	}
 	offsets := make(Offsets, len(values)+len(d.carried[k]))
 	for tp, offset := range d.carried[k] {
-		offsets[tp] = offset
+		offsets[tp] = offset // of partitions that are offline, or that the store does not know
 	}
 	for i, e := range d.entries {
 		if values[i] != protocol.NoOffset {
@@ -111,7 +123,7 @@ func (s *Set) checkpointDirectory(d *directory, k kind) error {
 		}
 	}
 	if err := writeFile(s.files, d.file(kindFiles[k]), offsets.Format()); err != nil {
-		return err
+		return err // what was written before still counts, so that the next attempt writes again
 	}
 	for i, e := range d.entries {
 		e.wrote[k] = values[i]

@@ -37,6 +37,7 @@ const (
 	forGood
 )
 
+// newCleaner makes the cleaner of a Set.
 func newCleaner(s *Set) *cleaner {
 	c := &cleaner{set: s}
 	c.mu.left = map[*log.Log]whyLeft{}
@@ -56,6 +57,7 @@ func (c *cleaner) pass(ctx context.Context) time.Duration {
 		if len(filthiest) == 0 {
 			break
 		}
+		// The map of keys is the cleaner's memory; all threads together may have what is configured.
 		buffer := settings.Long("log.cleaner.dedupe.buffer.size") / int64(max(threads, 1))
 		var wg sync.WaitGroup
 		for _, e := range filthiest {
@@ -110,6 +112,7 @@ func (c *cleaner) beginPass() {
 	})
 }
 
+// isLeft reports whether a log is not to be picked.
 func (c *cleaner) isLeft(l *log.Log) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,6 +120,7 @@ func (c *cleaner) isLeft(l *log.Log) bool {
 	return left
 }
 
+// leave notes that a log is not to be picked, and for how long.
 func (c *cleaner) leave(l *log.Log, why whyLeft) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,6 +139,7 @@ func (c *cleaner) clean(ctx context.Context, e *entry, buffer int64) {
 			c.set.logger.Info("compacted", "partition", e.partition, "from", stats.From, "to", stats.To,
 				"read", stats.BytesRead, "written", stats.BytesWritten, "took", time.Since(began).Round(time.Millisecond))
 		case err == nil, vfs.IsFull(err), isDiskFault(err):
+			// Picked again at once, it would make this loop spin.
 			c.leave(l, thisPass)
 		default:
 			c.leave(l, forGood)

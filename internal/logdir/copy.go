@@ -19,7 +19,8 @@ const (
 	moveAgain = 10 * time.Second
 )
 
-// move copies a chunk for each move in turn until all have caught up.
+// move copies a chunk for each move in turn until all have caught up. They share one goroutine and one buffer,
+// and so one rate.
 func (s *Set) move(ctx context.Context) time.Duration {
 	buffer := make([]byte, moveChunk)
 	for {
@@ -52,9 +53,7 @@ func (s *Set) throttleMoves(ctx context.Context, bytes int) error {
 // Where there is none left it makes the copy durable and tells so.
 func (s *Set) moveOn(f *future, buffer *[]byte) (copied int, err error) {
 	defer s.recovered("moving "+f.partition.String(), &err)
-	s.mu.RLock()
-	e := s.mu.logs[f.partition]
-	s.mu.RUnlock()
+	e := s.entry(f.partition)
 	if e == nil || e.log == nil {
 		return 0, nil // it is about to be dropped
 	}
@@ -62,6 +61,7 @@ func (s *Set) moveOn(f *future, buffer *[]byte) (copied int, err error) {
 	if err != nil || copied > 0 || time.Since(f.told) < moveAgain {
 		return copied, err
 	}
+	// Synced here, so that Swap, during which nothing can be appended, has little left to sync.
 	if err := f.log.Flush(); err != nil {
 		return 0, s.report(f.dir, err)
 	}
@@ -75,6 +75,8 @@ func (s *Set) moveOn(f *future, buffer *[]byte) (copied int, err error) {
 
 // copyChunk copies whole batches below limit from the current log to the copy.
 func (s *Set) copyChunk(e *entry, f *future, limit protocol.Offset, buffer *[]byte) (int, error) {
+	// The copy takes batches as a follower does, offsets and epochs kept, and so has the same leader epochs
+	// and producers in the end.
 	from, err := s.align(e, f)
 	if err != nil || from >= limit {
 		return 0, err

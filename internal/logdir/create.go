@@ -12,6 +12,11 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
+// What is durable when a partition has been created is its folder's name in the log directory; one sync of
+// that directory covers all partitions that were created together. Its files (the first segment,
+// partition.metadata) are synced by the first flush of the log. A power cut in between leaves a folder that
+// is empty or has an empty partition.metadata, and opens as an empty log.
+
 // Spec is a partition to create.
 type Spec struct {
 	// Partition and TopicID name it.
@@ -48,6 +53,7 @@ func (s *Set) CreateAll(specs []Spec) ([]*log.Log, []error) {
 		}
 	}
 	for d, indexes := range made {
+		// The logs stay in the table where this fails: their directory is offline then, or full.
 		err := s.report(d, s.files.SyncDir(d.path))
 		for _, i := range indexes {
 			if err != nil {
@@ -85,6 +91,7 @@ func (s *Set) create(spec Spec, counts map[*directory]int) (*log.Log, *directory
 		return nil, nil, err
 	}
 	if d, folder := s.foundAt(tp); d != nil {
+		// It was there at the start, and the store has learned of it since.
 		l, err := s.createIn(d, folder, spec, s.trust(d, folder))
 		return l, d, err
 	}
@@ -157,7 +164,7 @@ func (s *Set) candidates(tp protocol.TopicPartition, counts map[*directory]int) 
 // open is removed again.
 func (s *Set) createIn(d *directory, folder string, spec Spec, trust log.Trust) (*log.Log, error) {
 	_, err := s.files.Stat(d.file(folder))
-	fresh := missing(err)
+	fresh := missing(err) // an error of another kind comes again below
 	l, err := s.openLog(d, folder, spec.Partition, spec.TopicID, spec.Config, trust)
 	if err != nil {
 		if s.report(d, err); fresh && d.err() == nil {

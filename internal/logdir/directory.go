@@ -11,24 +11,35 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-// directory is one log directory. What has no comment is written by Open and Load only.
+// directory is one log directory.
+//
+//	states    opened ── Load ──▶ loaded ── Close ──▶ closed (marker, if all its logs were synced)
+//	             │                 │
+//	             └──── failure ────┴──▶ offline, until the next start
 type directory struct {
+	// Fixed by Open.
 	path     string
-	logs     bool // whether it is one of log.dirs; a metadata directory need not be
-	lock     io.Closer
+	logs     bool      // whether it is one of log.dirs; a metadata directory need not be
+	lock     io.Closer // nil where it could not be taken
 	identity Identity
 	clean    bool // the marker was there
-	boot     boot
-	found    []Found
-	carried  carried // what checkpoints said of partitions that are not loaded
 
-	failure    atomic.Pointer[error]
-	loaded     atomic.Bool  // all its partitions were opened, or found damaged
-	membership atomic.Int64 // counts changes of which logs are here
-	writing    gate         // held around writing its checkpoints; guards checkpoints
+	// found are its folders; guarded by Set.changing after Open. Entries go when a folder is opened by
+	// Create, renamed or moved; those that Load opened stay, since Found tells of them.
+	found []Found
+
+	failure    atomic.Pointer[error] // why it is offline
+	loaded     atomic.Bool           // all its partitions were opened, or found damaged
+	membership atomic.Int64          // counts changes of which logs are here
+
+	// writing is held around writing the small files, and guards what follows.
+	writing gate
+	boot    boot    // as the file has it
+	carried carried // what checkpoints said of partitions that are not open
 	checkpoints
 }
 
+// newDirectory is a directory that nobody has looked at yet.
 func newDirectory(path string) *directory { return &directory{path: path, writing: newGate()} }
 
 // err is why the directory is offline, or nil.
@@ -48,7 +59,9 @@ func (d *directory) fence(err error) bool {
 // file is the path of a file in the directory.
 func (d *directory) file(name string) string { return filepath.Join(d.path, name) }
 
-// report fences a directory if err is its disk's, and returns err.
+// report fences a directory if err is its disk's, and returns err. Every error of an operation on files goes
+// through it, so that an I/O error is final wherever it comes up: after a failed sync the kernel may have
+// dropped the pages that it could not write, and a second sync would succeed without them.
 func (s *Set) report(d *directory, err error) error {
 	if isDiskFault(err) {
 		s.fail(d, err)
@@ -64,6 +77,7 @@ func (s *Set) fail(d *directory, cause error) {
 		return
 	}
 	s.logger.Error("log directory is offline", "dir", d.path, "error", cause, "metadata", d == s.metadata)
+	// From the table first, so that new requests fail at once; those under way run into the closed log.
 	var closing []*entry
 	for _, e := range s.entries(d) {
 		if s.replace(e.partition, e, &entry{partition: e.partition, dir: d, err: offline(e.partition, d.err())}) {
@@ -71,6 +85,7 @@ func (s *Set) fail(d *directory, cause error) {
 		}
 	}
 	futures := s.dropFutures(d)
+	// Closing waits for appends under way, which may hang in the very disk: not here.
 	s.failing.Go(func() {
 		for _, e := range closing {
 			if e.log != nil {
@@ -101,5 +116,5 @@ func isDiskFault(err error) bool {
 	return true
 }
 
-// samePath compares two paths as texts.
+// samePath compares two paths as texts: whether they are one directory by way of a link is left to .lock.
 func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }

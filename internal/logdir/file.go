@@ -13,7 +13,15 @@ import (
 // errTooLarge is a file that cannot be what its name says.
 var errTooLarge = errors.New("the file is too large")
 
-// readFile reads a whole file of at most limit bytes.
+// The small files of a directory are read and written whole, and replaced rather than changed:
+//
+//	1. write path.tmp    2. sync it    3. rename it to path    4. sync the directory
+//
+// Without 2 the name could survive a power cut and the content not; without 4 neither need to, and what comes
+// after may rest on it. A path.tmp that is left over is overwritten the next time.
+
+// readFile reads a whole file of at most limit bytes. The limit is checked before memory is taken: the size
+// of a damaged file can be anything.
 func readFile(files vfs.FS, path string, limit int64) ([]byte, error) {
 	file, err := files.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -48,7 +56,7 @@ func writeFile(files vfs.FS, path string, data []byte) error {
 		err = file.Sync()
 	}
 	if closeErr := file.Close(); err == nil {
-		err = closeErr
+		err = closeErr // some file systems tell of a failed write only here
 	}
 	if err == nil {
 		err = files.Rename(temporary, path)

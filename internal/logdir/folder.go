@@ -33,6 +33,8 @@ const folderNameMax = 255
 // topic-partition.unique-suffix. Kafka shortens the topic in the names of deleted and stray folders where
 // they would get too long, so that the topic of those may be only the beginning of one.
 func parseFolder(name string) (tp protocol.TopicPartition, state State, unique string, ok bool) {
+	// A folder that ends in a suffix but lacks the unique part is no current one either: the number of a
+	// partition is not "delete".
 	for state, suffix := range folderSuffixes[1:] {
 		rest, found := strings.CutSuffix(name, suffix)
 		if !found {
@@ -40,7 +42,7 @@ func parseFolder(name string) (tp protocol.TopicPartition, state State, unique s
 		}
 		dot := strings.LastIndexByte(rest, '.')
 		if dot < 0 {
-			break // a topic may well be called "x-delete" and have no number
+			break
 		}
 		tp, err := protocol.PartitionOfDir(rest[:dot])
 		return tp, State(state + 1), rest[dot+1:], err == nil && rest[dot+1:] != ""
@@ -65,7 +67,8 @@ func folderName(tp protocol.TopicPartition, state State, unique string) (string,
 	return tp.Topic + tail, nil
 }
 
-// newUnique draws the part of a folder's name that tells it from others of the same partition.
+// newUnique draws 32 hex digits, as Kafka does: the part of a folder's name that tells
+// it from others of the same partition, which may be deleted, created and deleted again within a minute.
 func newUnique() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails since Go 1.24

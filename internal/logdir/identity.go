@@ -14,6 +14,7 @@ import (
 	"github.com/magiconair/properties"
 )
 
+// identityFile is Kafka's name for the file.
 const identityFile = "meta.properties"
 
 // Identity is a directory's meta.properties, which says to whom it belongs. Version 0, of Kafka with
@@ -48,6 +49,7 @@ func ReadIdentity(files vfs.FS, dir string) (Identity, error) {
 	return id, nil
 }
 
+// parseIdentity reads the text of meta.properties, with Java's escapes.
 func parseIdentity(text []byte) (Identity, error) {
 	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
 	p, err := loader.LoadBytes(text)
@@ -76,6 +78,7 @@ func parseIdentity(text []byte) (Identity, error) {
 			return id, fmt.Errorf("directory.id: %w", err)
 		}
 	}
+	// Version 0 is written before the broker has an id (broker.id.generation); version 1 has all.
 	if id.Version == 1 && (id.Node == protocol.NoBroker || id.Cluster == "") {
 		return id, errors.New("version 1 without node.id or cluster.id")
 	}

@@ -20,7 +20,9 @@ import (
 // taken as failed, and not as a new one: partitions made in it would hide those on the disk.
 const knownFile = ".barnabas-directories"
 
-// readKnown reads the paths of the known directories.
+// readKnown reads the paths of the known directories. None are known where there is no list, as on the first
+// start and in directories of Kafka's. A list that cannot be read stops the start, like everything else in
+// the directory of the metadata.
 func readKnown(files vfs.FS, dir string) ([]string, error) {
 	text, err := readFile(files, filepath.Join(dir, knownFile), 1<<20)
 	if missing(err) {
@@ -42,7 +44,9 @@ func readKnown(files vfs.FS, dir string) ([]string, error) {
 	return paths, nil
 }
 
-// writeKnown brings the list up to date with the directories of the configuration.
+// writeKnown brings the list up to date with the directories of the configuration. Those that were taken out
+// of log.dirs are forgotten; those that are offline stay, or an empty mount point would be taken for new at
+// the start after the next.
 func (s *Set) writeKnown(known []string) error {
 	text := []byte("version=0\n")
 	var paths []string

@@ -17,6 +17,22 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+// What a folder is opened with, from what its directory holds:
+//
+//	suspect in .barnabas-boot                      log.Scan      damaged at the last look: look again
+//	.kafka_cleanshutdown is there                  log.Clean     nothing was written since all was synced
+//	boot id and path in .barnabas-boot are ours    log.SameBoot  the kernel still has what was written
+//	otherwise                                      log.Scan      from the recovery point on
+//
+// and then, for each directory, before the first append can come:
+//
+//	1. the marker is removed, durably
+//	2. .barnabas-boot is written with the present boot, and with the folders that must be scanned the next
+//	   time whatever else is said: damaged ones, and those that nobody opened although the power had failed
+//
+// Were 2 done before everything is opened, a kill during the start would leave logs trusted that nobody has
+// looked at since the power cut.
+
 // Settings gives the configuration of a partition's topic, and whether the broker knows that partition
 // under that topic id (zero where the folder does not say).
 type Settings func(tp protocol.TopicPartition, id protocol.TopicID) (config.Topic, bool)
@@ -60,7 +76,7 @@ type task struct {
 	damage error // set by opening it
 }
 
-// plan lists what is to be opened in each directory that works.
+// plan lists what is to be opened in each directory that works, and reads its checkpoints.
 func (s *Set) plan(settings Settings) map[*directory][]*task {
 	plan := map[*directory][]*task{}
 	where := map[protocol.TopicPartition]*directory{}
@@ -98,9 +114,7 @@ func (s *Set) plan(settings Settings) map[*directory][]*task {
 func (s *Set) refuseTwice(tp protocol.TopicPartition, a, b *directory) {
 	err := offline(tp, fmt.Errorf("it is in %s and in %s; delete the folder of the directory that has failed before", a.path, b.path))
 	s.logger.Error("partition is offline", "partition", tp, "error", err)
-	s.mu.RLock()
-	old := s.mu.logs[tp]
-	s.mu.RUnlock()
+	old := s.entry(tp)
 	s.replace(tp, old, &entry{partition: tp, dir: a, err: err})
 }
 
@@ -108,6 +122,8 @@ func (s *Set) refuseTwice(tp protocol.TopicPartition, a, b *directory) {
 // not more than there are cores, but one a directory.
 func (s *Set) loadAll(ctx context.Context, plan map[*directory][]*task, total int) error {
 	threads := int(s.config.Load().Int("num.recovery.threads.per.data.dir"))
+	// A scan is work for a core (checksums) as much as for a disk; but a slow disk must not keep the others
+	// waiting, so that each directory may have one log in the works.
 	cores := make(chan struct{}, max(runtime.GOMAXPROCS(0), len(s.dirs)))
 	var done atomic.Int64
 	var wg sync.WaitGroup
@@ -140,7 +156,8 @@ func (s *Set) loadAll(ctx context.Context, plan map[*directory][]*task, total in
 	return context.Cause(ctx)
 }
 
-// loadProgress is after how many logs a line tells how far loading is.
+// loadProgress is after how many logs a line tells how far loading is: a start that scans can take long, and
+// a silent one looks like a dead one.
 const loadProgress = 1000
 
 // loadTask opens one folder and puts it into the table, offline where it cannot be used.
@@ -151,6 +168,7 @@ func (s *Set) loadTask(d *directory, t *task) {
 		next.log, next.err = s.openLog(d, t.found.Folder, tp, t.found.TopicID, t.topic, s.trust(d, t.found.Folder))
 	}
 	if next.err != nil {
+		// Whatever the reason, nobody has seen all of it: it is not trusted the next time.
 		t.damage = next.err
 		next.err = offline(tp, s.report(d, next.err))
 		s.logger.Error("partition is offline", "partition", tp, "dir", d.path, "error", next.err)
@@ -173,7 +191,8 @@ func (s *Set) trust(d *directory, folder string) log.Trust {
 	return log.Scan
 }
 
-// openLog opens, or makes, the log in a folder of d. A panic in it is an error of that partition.
+// openLog opens, or makes, the log in a folder of d, with what the checkpoints carry for it. A panic in it is
+// an error of that partition.
 func (s *Set) openLog(d *directory, folder string, tp protocol.TopicPartition, id protocol.TopicID, topic config.Topic, trust log.Trust) (l *log.Log, err error) {
 	defer s.recovered("opening "+tp.String(), &err)
 	o := log.Options{
@@ -197,6 +216,8 @@ func (s *Set) install(e *entry) error {
 		e.dir.forget(e.partition)
 	}
 	invariant.That(s.replace(e.partition, nil, e), "a partition is installed once")
+	// A failure of the directory fences it first and lists its logs then: either it has seen this entry, or
+	// the fence is seen here.
 	err := e.dir.err()
 	if err == nil || e.log == nil {
 		return nil
@@ -226,6 +247,7 @@ func (s *Set) finishLoad(plan map[*directory][]*task) {
 	wg.Wait()
 }
 
+// finishDirectory does so in one directory.
 func (s *Set) finishDirectory(d *directory, tasks []*task) error {
 	if d.clean {
 		if err := removeMarker(s.files, d.path); err != nil {
@@ -258,7 +280,8 @@ func (s *Set) unopened(d *directory, tasks []*task) []string {
 	return out
 }
 
-// writeBoot replaces the boot file if it says something new.
+// writeBoot replaces the boot file if it says something new. After the kill of a process it mostly does not,
+// and the start writes nothing.
 func (s *Set) writeBoot(d *directory, next boot) error {
 	d.writing.lock()
 	defer d.writing.unlock()
@@ -273,7 +296,8 @@ func (s *Set) writeBoot(d *directory, next boot) error {
 	return nil
 }
 
-// recovered turns a panic into an error of what was being done.
+// recovered turns a panic into an error of what was being done. It must be deferred directly. A panic under a
+// log's append lock has broken that log before it comes here.
 func (s *Set) recovered(doing string, err *error) {
 	if r := recover(); r != nil {
 		s.logger.Error("panic", "while", doing, "panic", r, "stack", stack())
@@ -281,6 +305,7 @@ func (s *Set) recovered(doing string, err *error) {
 	}
 }
 
+// stack is where the panic came from.
 func stack() string {
 	buffer := make([]byte, 16<<10)
 	return string(buffer[:runtime.Stack(buffer, false)])

@@ -9,6 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
+// markerFile is Kafka's name for it; both brokers believe each other's.
 const markerFile = ".kafka_cleanshutdown"
 
 // readMarker reads .kafka_cleanshutdown, whose being there says that the directory was closed cleanly. Its

@@ -101,6 +101,7 @@ func (s *Set) startMove(e *entry, to *directory) error {
 	return nil
 }
 
+// openFuture opens, or makes, the log of a copy. Its bounds are the files' own: no checkpoint speaks of copies.
 func (s *Set) openFuture(d *directory, folder string, e *entry, id protocol.TopicID, trust log.Trust) (l *log.Log, err error) {
 	defer s.recovered("opening "+folder, &err)
 	return log.Open(log.Options{
@@ -110,6 +111,7 @@ func (s *Set) openFuture(d *directory, folder string, e *entry, id protocol.Topi
 	})
 }
 
+// addFuture puts a copy into the table and calls the job.
 func (s *Set) addFuture(f *future) {
 	s.mu.Lock()
 	s.mu.futures[f.partition] = f
@@ -210,9 +212,7 @@ func (s *Set) resumeMoves() {
 			if f.State != Future || d.err() != nil {
 				continue
 			}
-			s.mu.RLock()
-			e := s.mu.logs[f.Partition]
-			s.mu.RUnlock()
+			e := s.entry(f.Partition)
 			if e == nil || e.log == nil || e.dir == d {
 				s.logger.Warn("leaving a copy alone, whose partition has no log in another directory", "dir", d.path, "folder", f.Folder)
 				continue

@@ -29,6 +29,19 @@ type Found struct {
 	unique string
 }
 
+// How a start takes the directories, and why in this order:
+//
+//	arrange    the list from the configuration
+//	lock       .lock of each, the one of metadata.log.dir first: nothing of a directory is read, let alone
+//	           written, while another broker may be at it
+//	identify   meta.properties of all are compared before any is written: a directory of another cluster
+//	           stops the start with nothing changed anywhere
+//	format     meta.properties for those that have none
+//	list       marker, boot file and folders; no log is opened, so that the caller can compare what there
+//	           is with what its store knows, and stop, with everything as it was found
+//
+// Load then opens the logs, and only its end takes the marker away.
+
 // Open takes the directories: locks them, reads or writes whose they are, and lists their partitions
 // without opening any. Directories that are missing are made, empty ones formatted.
 //
@@ -50,9 +63,8 @@ func Open(o Options) (*Set, error) {
 	if err := s.arrange(); err != nil {
 		return nil, err
 	}
-	err := s.take()
-	if err != nil {
-		s.unlock()
+	if err := s.take(); err != nil {
+		s.unlock() // or a second attempt of this process would be refused
 		return nil, err
 	}
 	return s, nil
@@ -77,6 +89,7 @@ func (s *Set) arrange() error {
 		}
 	}
 	if s.metadata == nil {
+		// It is locked, identified and remembered like the others, but holds no partitions.
 		s.metadata = newDirectory(filepath.Clean(s.options.MetadataDir))
 		s.dirs = append(s.dirs, s.metadata)
 	}
@@ -97,7 +110,7 @@ func (s *Set) take() error {
 			continue
 		}
 		if err := s.lockDirectory(d, known); errors.Is(err, vfs.ErrLocked) {
-			return err
+			return err // two brokers of one configuration, not a disk that fails
 		} else if err != nil {
 			s.startOffline(d, err)
 		}
@@ -114,22 +127,22 @@ func (s *Set) take() error {
 	return s.writeKnown(known)
 }
 
-// startOffline fences a directory that failed before it was ever used.
+// startOffline fences a directory that failed before it was used. Unlike fail it is not sent on Failed: the
+// caller of Open has not begun to listen, and finds it in Dirs.
 func (s *Set) startOffline(d *directory, err error) {
 	d.fence(err)
 	s.logger.Error("log directory is offline", "dir", d.path, "error", err)
 }
 
-// lockDirectory makes a directory where it is missing, unless it was known, and locks it.
+// lockDirectory makes a directory where it is missing, unless it was known, locks it and reads its identity,
+// whose Version is -1 where it has none yet.
 func (s *Set) lockDirectory(d *directory, known []string) error {
 	_, err := s.files.Stat(d.path)
 	if missing(err) {
 		if slices.Contains(known, d.path) {
 			return s.unmounted(d)
 		}
-		if err = s.files.MkdirAll(d.path, 0o755); err == nil {
-			err = s.files.SyncDir(filepath.Dir(d.path))
-		}
+		err = s.makeDirectory(d.path)
 	}
 	if err != nil {
 		return err
@@ -150,6 +163,22 @@ func (s *Set) lockDirectory(d *directory, known []string) error {
 	return err
 }
 
+// makeDirectory makes a directory and its parents, durably: what is synced below a name that a power cut
+// takes back is lost all the same.
+func (s *Set) makeDirectory(path string) error {
+	parent := filepath.Dir(path)
+	if _, err := s.files.Stat(parent); missing(err) && parent != path {
+		if err := s.makeDirectory(parent); err != nil {
+			return err
+		}
+	}
+	if err := s.files.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return s.files.SyncDir(parent)
+}
+
+// unmounted is the error of a directory that was in use in an earlier life, and has nothing now.
 func (s *Set) unmounted(d *directory) error {
 	return fmt.Errorf("%s was in use before and is empty now: is its disk mounted? (To use it as an empty one, delete its line in %s)",
 		d.path, s.metadata.file(knownFile))
@@ -174,6 +203,8 @@ func (s *Set) identify() error {
 		formatted = d
 	}
 	if formatted != nil && s.metadata.identity.Version < 0 {
+		// The list of known directories is missing with it, so that this case needs a rule of its own: a
+		// new store in an empty metadata directory would know none of the partitions of the others.
 		return fmt.Errorf("%s is metadata.log.dir and empty, while %s belongs to the cluster %s: is its disk mounted, and metadata.log.dir right?",
 			s.metadata.path, formatted.path, formatted.identity.Cluster)
 	}
@@ -216,7 +247,8 @@ func (s *Set) format(d *directory) error {
 	return WriteIdentity(s.files, d.path, d.identity, s.options.Now())
 }
 
-// list reads what is in the directories.
+// list reads what is in the directories. The one of the metadata must be readable, as the store in it has to
+// be; any other may fail.
 func (s *Set) list() error {
 	for _, d := range s.dirs {
 		if d.err() != nil {
@@ -248,6 +280,7 @@ func (s *Set) listDirectory(d *directory) (err error) {
 		if !e.IsDir() {
 			continue
 		}
+		// Kafka's metadata log has the form of a partition, and is not one of this broker's.
 		tp, state, unique, ok := parseFolder(e.Name())
 		if ok && tp.Topic != protocol.ClusterMetadataTopic {
 			d.found = append(d.found, Found{Partition: tp, State: state, Dir: d.path, Folder: e.Name(), unique: unique})
@@ -259,16 +292,21 @@ func (s *Set) listDirectory(d *directory) (err error) {
 	return nil
 }
 
-// ignoredFolder names the folders of others that are found in log directories.
+// ignoredFolder names the folders of others that are found in log directories: what a file system check
+// leaves, what tiered storage of Kafka caches, and the metadata log of KRaft.
 func ignoredFolder(name string) bool {
 	return name == "lost+found" || name == "remote-log-index-cache" || name == protocol.ClusterMetadataTopic+"-0"
 }
+
+// topicIDReaders is how many partition.metadata are read at a time: they are small files in many folders, so
+// that a cold disk is waited for more than it works.
+const topicIDReaders = 8
 
 // readTopicIDs reads the topic ids of a directory's folders, several at a time.
 func (s *Set) readTopicIDs(d *directory) {
 	var wg sync.WaitGroup
 	work := make(chan *Found)
-	for range min(8, len(d.found)) {
+	for range min(topicIDReaders, len(d.found)) {
 		wg.Go(func() {
 			for f := range work {
 				f.TopicID, f.Err = log.ReadTopicID(s.files, filepath.Join(f.Dir, f.Folder))
@@ -293,7 +331,8 @@ func (s *Set) Found() []Found {
 	return all
 }
 
-// unlock gives the directories back.
+// unlock gives the directories back. Their .lock files stay, as Kafka's do: removing one would let two
+// brokers hold a lock each, on two files of one name.
 func (s *Set) unlock() {
 	for _, d := range s.dirs {
 		if d.lock != nil {

@@ -10,6 +10,15 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+// A deleted partition goes in two steps, of which only the first is waited for:
+//
+//	1. its folder is renamed to -delete and the log directory synced: from now on no start finds it
+//	2. after file.delete.delay.ms the files are removed, one name at a time; a stop in between leaves a
+//	   smaller -delete folder, which the next start takes up
+//
+// The caller tells the store only after the first: were the name not durable, a power cut would bring back a
+// partition of a topic that nobody knows any more. Reads under way keep their files open over both steps.
+
 // deletion is a folder whose files go when it is due.
 type deletion struct {
 	dir    *directory
@@ -30,6 +39,7 @@ func (s *Set) MarkStray(partitions ...protocol.TopicPartition) error {
 	return s.setAside(Stray, partitions)
 }
 
+// setAside renames folders to the names of a state, and syncs each directory once.
 func (s *Set) setAside(state State, partitions []protocol.TopicPartition) error {
 	s.changing.lock()
 	defer s.changing.unlock()
@@ -58,9 +68,7 @@ func (s *Set) setAside(state State, partitions []protocol.TopicPartition) error 
 
 // setOneAside renames the folder of one partition. The directory is nil where there is none.
 func (s *Set) setOneAside(state State, tp protocol.TopicPartition) (*directory, deletion, error) {
-	s.mu.RLock()
-	e := s.mu.logs[tp]
-	s.mu.RUnlock()
+	e := s.entry(tp)
 	if e == nil {
 		d, folder := s.foundAt(tp)
 		if d == nil {
@@ -71,6 +79,7 @@ func (s *Set) setOneAside(state State, tp protocol.TopicPartition) (*directory, 
 	if err := e.dir.err(); err != nil {
 		return nil, deletion{}, err
 	}
+	// Out of the table first: whoever asks from now on gets no log, rather than one that is closed.
 	s.replace(tp, e, nil)
 	delay := s.config.Load().Duration("log.segment.delete.delay.ms")
 	if e.log != nil {
@@ -138,6 +147,9 @@ func (s *Set) schedule(gone ...deletion) {
 	s.wake.deletions.poke()
 }
 
+// removalRetry is when a folder is tried again that could not be removed.
+const removalRetry = time.Minute
+
 // removeDue removes the folders whose time has come, and says how long it is to the next.
 func (s *Set) removeDue(ctx context.Context) (next time.Duration) {
 	next = forever
@@ -148,7 +160,7 @@ func (s *Set) removeDue(ctx context.Context) (next time.Duration) {
 		}
 		if err := s.files.RemoveAll(g.dir.file(g.folder)); s.report(g.dir, err) != nil {
 			s.logger.Warn("cannot remove a deleted partition, will try again", "dir", g.dir.path, "folder", g.folder, "error", err)
-			g.due = time.Now().Add(time.Minute)
+			g.due = time.Now().Add(removalRetry)
 			s.putBack(g)
 		}
 	}
@@ -162,6 +174,7 @@ func (s *Set) removeDue(ctx context.Context) (next time.Duration) {
 	return next
 }
 
+// takeDue takes the folders off the list whose time has come.
 func (s *Set) takeDue() []deletion {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,6 +190,7 @@ func (s *Set) takeDue() []deletion {
 	return due
 }
 
+// putBack returns one that could not be removed.
 func (s *Set) putBack(g deletion) {
 	s.mu.Lock()
 	s.mu.deletions = append(s.mu.deletions, g)

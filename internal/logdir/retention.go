@@ -15,9 +15,11 @@ type retainer struct {
 	due  map[*log.Log]time.Time // when the next deleted file of a log goes, by the steady clock
 }
 
+// newRetainer makes the retainer of a Set; it checks at its first pass.
 func newRetainer(s *Set) *retainer { return &retainer{set: s, due: map[*log.Log]time.Time{}} }
 
-// pass does what is due.
+// pass does what is due. Retention itself, which looks at every log, keeps to its interval; between two of its
+// runs only the logs are visited that have deleted files.
 func (r *retainer) pass(ctx context.Context) time.Duration {
 	now := r.set.steady.Now()
 	if check := r.set.interval("log.retention.check.interval.ms"); !time.Now().Before(r.next) {
@@ -61,6 +63,7 @@ func (r *retainer) remove(ctx context.Context, now time.Time) {
 	}
 }
 
+// removeDue removes the files of one log whose time has come, and notes when the next ones are due.
 func (r *retainer) removeDue(l *log.Log, now time.Time) error {
 	delete(r.due, l)
 	next, more, err := l.RemoveDue(now)

@@ -16,6 +16,7 @@ const forever = time.Duration(math.MaxInt64)
 // wake is a call to a job: one that comes while another waits is the same call.
 type wake chan struct{}
 
+// poke calls the job. It does not wait.
 func (w wake) poke() {
 	select {
 	case w <- struct{}{}:
@@ -26,6 +27,7 @@ func (w wake) poke() {
 // wakes are the jobs that others call.
 type wakes struct{ deletions, moves wake }
 
+// newWakes makes the calls of one Set.
 func newWakes() wakes { return wakes{make(wake, 1), make(wake, 1)} }
 
 // job is one kind of work in the background: a goroutine for all partitions.
@@ -42,7 +44,8 @@ type job struct {
 // firstDelay lets a broker start before the jobs that read and delete (log.initial.task.delay.ms).
 const firstDelay = 30 * time.Second
 
-// jobs lists them.
+// jobs lists them. Those that read and delete much come a while after the start; none of them costs anything
+// for a partition that is idle but a look at two offsets.
 func (s *Set) jobs() []job {
 	return []job{
 		{name: "watch", first: time.Second, run: s.watch},
@@ -59,11 +62,12 @@ func (s *Set) jobs() []job {
 	}
 }
 
-// Run does the work in the background until ctx or Close ends it. It is called once, after Load.
+// Run does the work in the background until ctx or Close ends it, and returns when all of it has ended. It is
+// called once, after Load.
 func (s *Set) Run(ctx context.Context) {
 	s.background.Lock()
 	if s.closed.Load() {
-		s.background.Unlock()
+		s.background.Unlock() // Close has looked for jobs already
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,7 +111,7 @@ func (s *Set) loop(ctx context.Context, j job) {
 		case <-j.wake:
 		}
 		if ctx.Err() != nil {
-			return
+			return // both were ready, and select picks either
 		}
 		timer.Reset(s.runOnce(ctx, j))
 	}
@@ -127,6 +131,13 @@ func (s *Set) runOnce(ctx context.Context, j job) (next time.Duration) {
 	defer s.recovered("background job "+j.name, &err)
 	return j.run(ctx)
 }
+
+// What fails in a job fences the smallest thing:
+//
+//	an error                     is logged; the job comes again at its next time
+//	an error of the disk         takes the directory offline
+//	a panic at one partition     takes the partition offline; the job goes on with the next one
+//	a panic outside of any       ends this run of the job, which comes again in a minute
 
 // each does something to every log that works, until ctx ends. A panic takes the partition offline and the
 // next one is done; so an error of the disk does its directory.

@@ -44,6 +44,7 @@ type Options struct {
 // ownFiles is how many segment files a Set without a shared cache keeps open.
 const ownFiles = 1000
 
+// withDefaults fills in what was left out.
 func (o Options) withDefaults() Options {
 	if o.MetadataDir == "" && len(o.Dirs) > 0 {
 		o.MetadataDir = o.Dirs[0]
@@ -60,10 +61,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Set is all logs of one broker. All methods are safe for concurrent use.
+// Set is all logs of one broker. All methods are safe for concurrent use. Its life is Open, Load, Run (in a
+// goroutine of the caller's), Close.
 //
-// Two locks, in this order: changing is held, also across file I/O, by whatever adds, removes or moves
-// partitions; mu guards the table and is never held across anything slow.
+// Locks, in this order: changing is held, also across file I/O, by whatever adds, removes or moves
+// partitions; a directory's writing around its small files; mu guards the table and is never held across
+// anything slow. Nothing of all this is on the way of a record: whoever serves a partition keeps the log
+// that Get gave out.
 type Set struct {
 	options  Options
 	files    vfs.FS
@@ -117,10 +121,13 @@ type entry struct {
 // sync.Mutex would stop the virtual clock of testing/synctest.
 type gate chan struct{}
 
+// newGate makes one that is free.
 func newGate() gate { return make(gate, 1) }
 
+// lock takes it, and waits for whoever has it.
 func (g gate) lock() { g <- struct{}{} }
 
+// unlock gives it back.
 func (g gate) unlock() { <-g }
 
 // ClusterID is the cluster that the directories belong to.
@@ -145,11 +152,16 @@ func (s *Set) SetConfig(c *config.Broker) { s.config.Store(c) }
 // SetBrokerEpoch sets what a clean stop writes into its marker.
 func (s *Set) SetBrokerEpoch(epoch protocol.BrokerEpoch) { s.epoch.Store(int64(epoch)) }
 
-// Get is the log of a partition, or nil where there is none that works; [Set.Err] tells the two apart.
-func (s *Set) Get(tp protocol.TopicPartition) *log.Log {
+// entry is what the table has of a partition, or nil.
+func (s *Set) entry(tp protocol.TopicPartition) *entry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if e := s.mu.logs[tp]; e != nil {
+	return s.mu.logs[tp]
+}
+
+// Get is the log of a partition, or nil where there is none that works; [Set.Err] tells the two apart.
+func (s *Set) Get(tp protocol.TopicPartition) *log.Log {
+	if e := s.entry(tp); e != nil {
 		return e.log
 	}
 	return nil
@@ -158,9 +170,7 @@ func (s *Set) Get(tp protocol.TopicPartition) *log.Log {
 // Err is why a partition that this broker has is offline, as KAFKA_STORAGE_ERROR; nil where it works or is
 // not here.
 func (s *Set) Err(tp protocol.TopicPartition) error {
-	s.mu.RLock()
-	e := s.mu.logs[tp]
-	s.mu.RUnlock()
+	e := s.entry(tp)
 	switch {
 	case e == nil:
 		return nil
@@ -274,6 +284,7 @@ func (s *Set) Dirs() []DirInfo {
 	return infos
 }
 
+// describe looks at one directory. A volume that cannot even be asked has failed.
 func (s *Set) describe(d *directory) DirInfo {
 	info := DirInfo{Path: d.path, ID: d.identity.Directory, Err: d.err(), Cordoned: s.cordoned(d)}
 	if info.Err != nil {
@@ -303,9 +314,7 @@ func (s *Set) describe(d *directory) DirInfo {
 
 // DirOf is the directory of a partition; false where this broker does not have it.
 func (s *Set) DirOf(tp protocol.TopicPartition) (string, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if e := s.mu.logs[tp]; e != nil {
+	if e := s.entry(tp); e != nil {
 		return e.dir.path, true
 	}
 	return "", false
@@ -331,9 +340,7 @@ func (s *Set) directory(path string) (*directory, error) {
 // Report tells the Set that an operation on a partition failed: where the error is the disk's, the
 // directory goes offline. Errors of writes are found without it, a second later.
 func (s *Set) Report(tp protocol.TopicPartition, err error) {
-	s.mu.RLock()
-	e := s.mu.logs[tp]
-	s.mu.RUnlock()
+	e := s.entry(tp)
 	if e != nil {
 		s.report(e.dir, err)
 	}

@@ -46,19 +46,21 @@ func NewSteady(now func() time.Time) *Steady {
 func (s *Steady) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Round takes the monotonic clock out of the wall clock's reading, or Sub would not see a step.
 	wall, monotonic := s.now().Round(0), time.Now()
 	expected := s.mu.wall.Add(monotonic.Sub(s.mu.since))
 	step := wall.Sub(expected)
 	switch {
 	case step.Abs() < stepMin:
-		s.mu.stepped = time.Time{}
+		s.mu.stepped = time.Time{} // none, or somebody has set the clock right again
+	// A second step, while the first is held, begins the wait anew.
 	case s.mu.stepped.IsZero() || (step-s.mu.step).Abs() >= stepMin:
 		s.mu.stepped, s.mu.step = monotonic, step
 		return expected
 	case monotonic.Sub(s.mu.stepped) < stepHold:
 		return expected
 	default:
-		s.mu.stepped = time.Time{}
+		s.mu.stepped = time.Time{} // it has lasted: so it was meant
 	}
 	s.mu.wall, s.mu.since = wall, monotonic
 	return wall

@@ -1,7 +1,6 @@
 package logdir
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,6 +29,7 @@ func (s *Set) Swap(tp protocol.TopicPartition) (*log.Log, error) {
 	if !s.takeFuture(f) {
 		return nil, f.dir.err()
 	}
+	// The copy is whole and durable before anything happens to the log that it replaces.
 	if err := f.log.CloseClean(); err != nil {
 		f.log.CloseUnclean()
 		return nil, offline(tp, s.report(f.dir, err))
@@ -40,7 +40,10 @@ func (s *Set) Swap(tp protocol.TopicPartition) (*log.Log, error) {
 		next.err = offline(tp, next.err)
 		s.logger.Error("partition is offline", "partition", tp, "error", next.err)
 	}
-	s.replace(tp, e, next)
+	// If the old directory has failed meanwhile, its offline entry is in the table, and gives way; if the new
+	// one has, that failure did not know of this log.
+	for !s.replace(tp, s.entry(tp), next) {
+	}
 	if err := f.dir.err(); err != nil && next.log != nil {
 		s.poison(next, err)
 		return nil, err
@@ -77,18 +80,11 @@ func (s *Set) exchange(e *entry, f *future) (*log.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.files.Rename(e.dir.file(tp.String()), e.dir.file(gone))
-	if err == nil {
-		err = s.files.SyncDir(e.dir.path)
+	if err := s.renameIn(e.dir, tp.String(), gone); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = s.report(f.dir, s.files.Rename(f.dir.file(f.folder), f.dir.file(tp.String())))
-	}
-	if err == nil {
-		err = s.report(f.dir, s.files.SyncDir(f.dir.path))
-	}
-	if err != nil {
-		return nil, s.report(e.dir, err)
+	if err := s.renameIn(f.dir, f.folder, tp.String()); err != nil {
+		return nil, err // the next start completes it
 	}
 	e.dir.found = slices.DeleteFunc(e.dir.found, func(found Found) bool { return found.Folder == tp.String() })
 	s.schedule(deletion{e.dir, gone, time.Now().Add(e.log.Config().FileDeleteDelay)})
@@ -101,6 +97,15 @@ func (s *Set) exchange(e *entry, f *future) (*log.Log, error) {
 	return l, s.report(f.dir, err)
 }
 
+// renameIn renames a folder of d, durably.
+func (s *Set) renameIn(d *directory, from, to string) error {
+	err := s.files.Rename(d.file(from), d.file(to))
+	if err == nil {
+		err = s.files.SyncDir(d.path)
+	}
+	return s.report(d, err)
+}
+
 // finishSwaps completes exchanges that a crash had cut, before the folders are opened.
 func (s *Set) finishSwaps() {
 	for _, d := range s.dirs {
@@ -111,8 +116,8 @@ func (s *Set) finishSwaps() {
 			}
 			s.logger.Info("completing a move between directories", "partition", f.Partition, "dir", d.path)
 			to := f.Partition.String()
-			if err := errors.Join(s.files.Rename(d.file(f.Folder), d.file(to)), s.files.SyncDir(d.path)); err != nil {
-				s.fail(d, err)
+			if err := s.renameIn(d, f.Folder, to); err != nil {
+				s.logger.Warn("cannot complete the move", "partition", f.Partition, "error", err)
 				continue
 			}
 			f.Folder, f.State = to, Current

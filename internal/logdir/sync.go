@@ -15,7 +15,8 @@ import (
 // log.flush.scheduler.interval.ms is. A pass over 10,000 idle logs takes a fraction of a millisecond.
 const watchInterval = time.Second
 
-// watch finds logs that broke on their disk, and flushes those whose flush.ms has passed.
+// watch finds logs that broke on their disk, and flushes those whose flush.ms has passed. A log that breaks
+// refuses appends by itself at once; what waits for this look, at most a second, is the rest of its directory.
 func (s *Set) watch(ctx context.Context) time.Duration {
 	now := s.options.Now()
 	for _, e := range s.entries(nil) {
@@ -57,6 +58,7 @@ type syncer struct {
 	idled time.Time
 }
 
+// newSyncer makes the syncer of a Set.
 func newSyncer(s *Set) *syncer {
 	return &syncer{set: s, since: map[*log.Log]time.Time{}, idled: time.Now()}
 }
@@ -71,6 +73,7 @@ func (y *syncer) pass(ctx context.Context) time.Duration {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for _, e := range y.due(now) {
+		// One at a time, with a pause: a sync keeps the disk from those who wait for theirs.
 		select {
 		case <-ctx.Done():
 			return syncPass

@@ -18,6 +18,7 @@ func (s *Set) TruncateFullyAndStartAt(tp protocol.TopicPartition, offset protoco
 	return s.truncate(tp, func(l *log.Log) error { return l.TruncateFullyAndStartAt(offset) })
 }
 
+// truncate does either.
 func (s *Set) truncate(tp protocol.TopicPartition, cut func(*log.Log) error) error {
 	s.changing.lock()
 	defer s.changing.unlock()
@@ -45,6 +46,7 @@ func (s *Set) truncate(tp protocol.TopicPartition, cut func(*log.Log) error) err
 	if f == nil {
 		return nil
 	}
+	// What the copy has above the cut may differ from what comes there now.
 	s.cancelMove(tp)
 	return s.startMove(e, f.dir)
 }

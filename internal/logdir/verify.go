@@ -27,6 +27,7 @@ func (s *Set) verified(l *log.Log) bool {
 	return !s.mu.unverified[l]
 }
 
+// trustAgain notes that a log has been read.
 func (s *Set) trustAgain(l *log.Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -159,6 +159,7 @@ func (f *Faulty) pass(op Op, paths ...string) (short int, err error) {
 	n := f.mutations
 	f.mu.Unlock()
 
+	// Without the lock: hooks may take their time, and operations of other goroutines go on.
 	if before != nil {
 		before(n, op, paths[0])
 	}
@@ -181,6 +182,7 @@ func (in *injected) hits(op Op, paths []string) bool {
 	return n > 0 && (in.Times == 0 || n <= in.Times)
 }
 
+// matches compares a path with the fault's pattern.
 func (in *injected) matches(path string) bool {
 	if in.Path == "" || in.Path == path || strings.HasPrefix(path, in.Path+string(filepath.Separator)) {
 		return true
@@ -284,6 +286,7 @@ type faultyFile struct {
 	fs *Faulty
 }
 
+// ReadAt reads, or fails after as many bytes as the fault says.
 func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
 	short, err := f.fs.pass(OpRead, f.Name())
 	if err == nil {
@@ -293,6 +296,7 @@ func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// WriteAt writes, or fails after having stored as many bytes as the fault says.
 func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
 	short, err := f.fs.pass(OpWrite, f.Name())
 	if err == nil {
@@ -302,6 +306,7 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// Size asks the file below, or fails.
 func (f *faultyFile) Size() (int64, error) {
 	if _, err := f.fs.pass(OpSize, f.Name()); err != nil {
 		return 0, err
@@ -309,6 +314,7 @@ func (f *faultyFile) Size() (int64, error) {
 	return f.File.Size()
 }
 
+// Truncate cuts the file below, or fails and leaves it.
 func (f *faultyFile) Truncate(size int64) error {
 	if _, err := f.fs.pass(OpTruncate, f.Name()); err != nil {
 		return err
@@ -316,6 +322,7 @@ func (f *faultyFile) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
+// Sync syncs the file below, or fails and leaves what was written unsynced.
 func (f *faultyFile) Sync() error {
 	if _, err := f.fs.pass(OpSync, f.Name()); err != nil {
 		return err
@@ -323,6 +330,7 @@ func (f *faultyFile) Sync() error {
 	return f.File.Sync()
 }
 
+// Preallocate reserves space below, or fails.
 func (f *faultyFile) Preallocate(offset, length int64) error {
 	if _, err := f.fs.pass(OpPreallocate, f.Name()); err != nil {
 		return err
@@ -340,4 +348,5 @@ func (f *faultyFile) Close() error {
 	return err
 }
 
+// Descriptor is none, so that every read meets the faults.
 func (f *faultyFile) Descriptor() (uintptr, bool) { return 0, false }

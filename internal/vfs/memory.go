@@ -102,7 +102,8 @@ func (m *Memory) OpenFile(name string, flag int, _ os.FileMode) (File, error) {
 	return f, nil
 }
 
-// openLocked finds or creates the inode of name.
+// openLocked finds or creates the inode of name. The number of its open files rises under the same lock, lest
+// a Remove in between takes it for unused.
 func (m *Memory) openLocked(name string, flag int) (*inode, error) {
 	parent, base, err := m.parentLocked(name)
 	if err != nil {
@@ -197,6 +198,7 @@ func (m *Memory) Rename(from, to string) error {
 	if oldParent == newParent && oldBase == newBase {
 		return nil
 	}
+	// One change: a crash leaves the old name or the new one, never both and never none.
 	m.changeLocked(change{newParent, newBase, child}, change{oldParent, oldBase, nil})
 	return nil
 }
@@ -310,10 +312,12 @@ func (m *Memory) parentLocked(name string) (*directory, string, error) {
 	return dir, parts[len(parts)-1], err
 }
 
+// directoryLocked finds a directory.
 func (m *Memory) directoryLocked(name string) (*directory, error) {
 	return walk(m.names.root, split(name))
 }
 
+// walk goes down from dir.
 func walk(dir *directory, parts []string) (*directory, error) {
 	for _, part := range parts {
 		switch child := dir.live[part].(type) {
@@ -344,6 +348,7 @@ type nodeInfo struct {
 	modified time.Time
 }
 
+// describe looks at a node; names must be locked.
 func describe(name string, node any) nodeInfo {
 	if f, ok := node.(*inode); ok {
 		f.mu.RLock()
@@ -353,11 +358,26 @@ func describe(name string, node any) nodeInfo {
 	return nodeInfo{name: name, mode: os.ModeDir | 0o755}
 }
 
-func (i nodeInfo) Name() string               { return i.name }
-func (i nodeInfo) Size() int64                { return i.size }
-func (i nodeInfo) Mode() os.FileMode          { return i.mode }
-func (i nodeInfo) Type() os.FileMode          { return i.mode.Type() }
-func (i nodeInfo) ModTime() time.Time         { return i.modified }
-func (i nodeInfo) IsDir() bool                { return i.mode.IsDir() }
-func (i nodeInfo) Sys() any                   { return nil }
+// Name is the last part of the path.
+func (i nodeInfo) Name() string { return i.name }
+
+// Size is the length of a file, as it was when it was looked at.
+func (i nodeInfo) Size() int64 { return i.size }
+
+// Mode has the same permissions for every file and for every directory.
+func (i nodeInfo) Mode() os.FileMode { return i.mode }
+
+// Type is the directory bit.
+func (i nodeInfo) Type() os.FileMode { return i.mode.Type() }
+
+// ModTime is when a file was last written or truncated.
+func (i nodeInfo) ModTime() time.Time { return i.modified }
+
+// IsDir tells directories from files.
+func (i nodeInfo) IsDir() bool { return i.mode.IsDir() }
+
+// Sys is nothing.
+func (i nodeInfo) Sys() any { return nil }
+
+// Info is itself: unlike the operating system's it describes the moment of the listing.
 func (i nodeInfo) Info() (os.FileInfo, error) { return i, nil }

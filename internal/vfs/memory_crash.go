@@ -45,6 +45,7 @@ type crash struct {
 	inodes map[*inode]*inode             // what each file became, so that two names of it stay one file
 }
 
+// kept throws the dice once.
 func (c *crash) kept() bool { return c.rng.Float64() < c.keep }
 
 // apply makes a change of names survive.
@@ -132,6 +133,7 @@ func (c *crash) surviving(from *inode) (int64, []page) {
 			limit = cut / pageSize
 		}
 	}
+	// Every page is thrown for, also where its fate is settled: the dice fall the same way for what follows.
 	for _, i := range slices.Sorted(maps.Keys(d.dirty)) {
 		if !c.kept() || int64(i) >= limit {
 			continue

@@ -48,6 +48,7 @@ const endsMax = 64
 // uncut is the value of durableState.cut where there was no truncation.
 const uncut = int64(1)<<62 - 1
 
+// newInode is an empty file without a name.
 func newInode(m *Memory) *inode {
 	return &inode{fs: m, modified: time.Now(), durable: durableState{cut: uncut}}
 }
@@ -92,6 +93,7 @@ func (n *inode) chargedFrom(first int) int64 {
 	return pages * int64(n.fs.pageSize)
 }
 
+// readAt copies out of the pages; reads of one file go on side by side.
 func (n *inode) readAt(p []byte, off int64) (int, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -120,6 +122,7 @@ func (n *inode) readAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// writeAt copies into the pages. Where the volume is full it stores what fits, as a disk does.
 func (n *inode) writeAt(p []byte, off int64) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -167,6 +170,8 @@ func (n *inode) writable(i, length int) (page, bool) {
 	if p == nil && !n.fs.charge(int64(n.fs.pageSize)) {
 		return nil, false
 	}
+	// A page that the durable side has too is copied first; so is one that needs more room. Growth doubles,
+	// so that many small appends cost few copies, and a small file little memory.
 	shared := n.markDirty(i)
 	if !shared && length <= len(p) {
 		return p, true
@@ -205,6 +210,7 @@ func (n *inode) truncate(size int64) {
 	pageSize := int64(n.fs.pageSize)
 	keep := int((size + pageSize - 1) / pageSize)
 	if keep < len(n.pages) {
+		// Whole pages go; that they were there matters to a crash only as far as they had been synced.
 		n.fs.used.Add(-n.chargedFrom(keep))
 		for i := keep; i < len(n.pages); i++ {
 			n.markDirty(i)
@@ -289,6 +295,7 @@ func (f *memoryFile) check(op string, allowed bool, off int64) error {
 	return nil
 }
 
+// ReadAt reads; see [File].
 func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.check("read", f.readable, off); err != nil {
 		return 0, err
@@ -299,6 +306,7 @@ func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.node.readAt(p, off)
 }
 
+// WriteAt writes; see [File].
 func (f *memoryFile) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.check("write", f.writable, off); err != nil || len(p) == 0 {
 		return 0, err
@@ -307,8 +315,10 @@ func (f *memoryFile) WriteAt(p []byte, off int64) (int, error) {
 	return n, pathError("write", f.name, err)
 }
 
+// Name is the path that it was opened with, whatever the file is called now.
 func (f *memoryFile) Name() string { return f.name }
 
+// Size is the length now; see [File].
 func (f *memoryFile) Size() (int64, error) {
 	if err := f.check("stat", true, 0); err != nil {
 		return 0, err
@@ -318,6 +328,7 @@ func (f *memoryFile) Size() (int64, error) {
 	return f.node.size, nil
 }
 
+// Truncate cuts or extends, and gives preallocated pages behind the size back; see [File].
 func (f *memoryFile) Truncate(size int64) error {
 	if err := f.check("truncate", f.writable, size); err != nil {
 		return err
@@ -326,6 +337,7 @@ func (f *memoryFile) Truncate(size int64) error {
 	return nil
 }
 
+// Sync makes data and length durable, as far as a crash clone is concerned; see [File].
 func (f *memoryFile) Sync() error {
 	if err := f.check("sync", true, 0); err != nil {
 		return err
@@ -334,6 +346,7 @@ func (f *memoryFile) Sync() error {
 	return nil
 }
 
+// Preallocate charges the volume for a range; see [File].
 func (f *memoryFile) Preallocate(offset, length int64) error {
 	if err := f.check("preallocate", f.writable, min(offset, length)); err != nil {
 		return err
@@ -341,6 +354,7 @@ func (f *memoryFile) Preallocate(offset, length int64) error {
 	return pathError("preallocate", f.name, f.node.preallocate(offset, length))
 }
 
+// Close ends the use; a lock that the file stands for goes with it.
 func (f *memoryFile) Close() error {
 	if f.closed.Swap(true) {
 		return pathError("close", f.name, os.ErrClosed)
@@ -352,4 +366,5 @@ func (f *memoryFile) Close() error {
 	return nil
 }
 
+// Descriptor is none; see [File].
 func (f *memoryFile) Descriptor() (uintptr, bool) { return 0, false }

@@ -12,8 +12,10 @@ type directory struct {
 	durable map[string]any
 }
 
+// newDirectory is an empty one without a name.
 func newDirectory() *directory { return &directory{live: map[string]any{}} }
 
+// sorted lists the names in order: what depends on the order of a map cannot be repeated.
 func (d *directory) sorted() []string { return slices.Sorted(maps.Keys(d.live)) }
 
 // change gives a name of one directory a new meaning; a nil node removes it.
@@ -42,6 +44,7 @@ func (m *Memory) changeLocked(changes ...change) {
 	}
 }
 
+// set makes a change visible.
 func (d *directory) set(c change) {
 	if c.node == nil {
 		delete(d.live, c.name)
@@ -50,6 +53,7 @@ func (d *directory) set(c change) {
 	}
 }
 
+// setDurable makes a change certain to survive.
 func (d *directory) setDurable(c change) {
 	if c.node == nil {
 		delete(d.durable, c.name)
@@ -70,6 +74,7 @@ func (m *Memory) SyncDir(name string) error {
 	if err != nil {
 		return pathError("sync", name, err)
 	}
+	// The changes that stay keep their order: a later one may build on an earlier one.
 	kept := m.names.pending[:0]
 	for _, r := range m.names.pending {
 		if slices.ContainsFunc(r, func(c change) bool { return c.dir == dir }) {

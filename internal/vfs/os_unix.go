@@ -19,6 +19,8 @@ type osFile struct {
 	name string
 }
 
+// openFile opens name with a plain system call. Package os would register the descriptor with the runtime's
+// poller first, which refuses regular files: a system call for nothing on every open.
 func openFile(name string, flag int, perm os.FileMode) (*osFile, error) {
 	var fd int
 	err := again(func() (err error) {
@@ -54,6 +56,7 @@ func (f *osFile) use() (int, error) {
 // maxTransfer is the most that one system call moves: a little below what Linux allows, page aligned.
 const maxTransfer = 1 << 30
 
+// ReadAt reads as io.ReaderAt says: fewer bytes than asked for only at the end or with an error.
 func (f *osFile) ReadAt(p []byte, off int64) (n int, err error) {
 	fd, err := f.use()
 	if err != nil || off < 0 {
@@ -66,7 +69,7 @@ func (f *osFile) ReadAt(p []byte, off int64) (n int, err error) {
 		case err != nil:
 			return n, pathError("read", f.name, err)
 		case m == 0:
-			return n, io.EOF
+			return n, io.EOF // also where a truncation was faster than this read
 		default:
 			n += m
 		}
@@ -74,6 +77,8 @@ func (f *osFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
+// WriteAt writes all of p, or fails; a write that was cut short by a full disk is tried again for the rest,
+// which then gives the reason.
 func (f *osFile) WriteAt(p []byte, off int64) (n int, err error) {
 	fd, err := f.use()
 	if err != nil || off < 0 {
@@ -102,8 +107,10 @@ func (f *osFile) fault(op string, err error) error {
 	return pathError(op, f.name, err)
 }
 
+// Name is the path that it was opened with; see [File].
 func (f *osFile) Name() string { return f.name }
 
+// Size asks the system; see [File].
 func (f *osFile) Size() (int64, error) {
 	fd, err := f.use()
 	if err != nil {
@@ -114,14 +121,17 @@ func (f *osFile) Size() (int64, error) {
 	return st.Size, pathError("stat", f.name, err)
 }
 
+// Truncate cuts or extends; on Linux, cutting to the present size gives preallocated space back. See [File].
 func (f *osFile) Truncate(size int64) error {
 	return f.call("truncate", func(fd int) error { return unix.Ftruncate(fd, size) })
 }
 
+// Sync makes data and length durable; see [File].
 func (f *osFile) Sync() error {
 	return f.call("sync", syncDescriptor)
 }
 
+// Preallocate reserves space, where the file system can; see [File].
 func (f *osFile) Preallocate(offset, length int64) error {
 	return f.call("preallocate", func(fd int) error {
 		err := preallocate(fd, offset, length)
@@ -141,6 +151,7 @@ func (f *osFile) call(op string, do func(fd int) error) error {
 	return pathError(op, f.name, err)
 }
 
+// Close gives the descriptor back; a lock on it goes with it.
 func (f *osFile) Close() error {
 	fd := f.fd.Swap(-1)
 	if fd < 0 {
@@ -153,11 +164,13 @@ func (f *osFile) Close() error {
 	return pathError("close", f.name, err)
 }
 
+// Descriptor is for sendfile; see [File].
 func (f *osFile) Descriptor() (uintptr, bool) {
 	fd := f.fd.Load()
 	return uintptr(fd), fd >= 0
 }
 
+// syncDir syncs a directory by way of a descriptor of its own. Errors of the sync are those of its names.
 func syncDir(name string) error {
 	var fd int
 	err := again(func() (err error) {
@@ -192,6 +205,7 @@ func lockFile(name string) (io.Closer, error) {
 	return f, nil
 }
 
+// space counts what is free for an ordinary user: the reserve of the administrator is not ours.
 func space(name string) (total, free uint64, err error) {
 	var st unix.Statfs_t
 	if err := again(func() error { return unix.Statfs(name, &st) }); err != nil {
@@ -201,4 +215,5 @@ func space(name string) (total, free uint64, err error) {
 	return st.Blocks * block, st.Bavail * block, nil
 }
 
+// isQuota reports whether a user's or project's quota is used up.
 func isQuota(err error) bool { return errors.Is(err, syscall.EDQUOT) }

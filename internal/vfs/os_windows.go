@@ -46,6 +46,7 @@ func disposition(flag int) uint32 {
 	return windows.OPEN_EXISTING
 }
 
+// Size asks the system; see [File].
 func (f *osFile) Size() (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -54,10 +55,13 @@ func (f *osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
+// Preallocate does nothing here; see [File].
 func (f *osFile) Preallocate(_, _ int64) error { return nil }
 
+// Descriptor is none: handles are not what sendfile takes. See [File].
 func (f *osFile) Descriptor() (uintptr, bool) { return 0, false }
 
+// syncDir does nothing: NTFS journals names by itself, and directories cannot be flushed.
 func syncDir(string) error { return nil }
 
 // lockFile locks the whole range, as Java's FileChannel.tryLock does on Windows.
@@ -78,6 +82,7 @@ func lockFile(name string) (io.Closer, error) {
 	return f, nil
 }
 
+// space counts what is free for this user, quotas included.
 func space(name string) (total, free uint64, err error) {
 	path, err := windows.UTF16PtrFromString(name)
 	if err == nil {
@@ -86,6 +91,7 @@ func space(name string) (total, free uint64, err error) {
 	return total, free, pathError("statfs", name, err)
 }
 
+// isQuota reports Windows' own errors for a full disk.
 func isQuota(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }

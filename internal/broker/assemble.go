@@ -74,12 +74,21 @@ func (b *Broker) listen(context.Context, context.Context) error {
 	b.server, err = server.New(server.Options{
 		Listeners: listeners, Handler: b.api.Handle, Limits: limits, Logger: b.logger,
 		IdleTimeout: c.Duration("connections.max.idle.ms"),
-		SendBuffer:  max(int(c.Int("socket.send.buffer.bytes")), 0), ReceiveBuffer: max(int(c.Int("socket.receive.buffer.bytes")), 0),
+		SendBuffer:  socketBuffer(c, "socket.send.buffer.bytes"), ReceiveBuffer: socketBuffer(c, "socket.receive.buffer.bytes"),
 	})
 	if err != nil {
 		return err
 	}
 	return b.measure()
+}
+
+// socketBuffer is the size of a socket's buffer: what was asked for, otherwise 0, which leaves it to the
+// system. Kafka's default of 100 KiB would switch off that the system sizes buffers by the traffic.
+func socketBuffer(c *config.Broker, name string) int {
+	if !c.IsSet(name) {
+		return 0
+	}
+	return max(int(c.Int(name)), 0)
 }
 
 func connectionLimits(c *config.Broker) (server.Limits, error) {

@@ -1,8 +1,10 @@
 package quorum
 
 import (
+	"bytes"
 	"errors"
 	"flag"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -84,6 +86,26 @@ func TestEverythingSurvives(t *testing.T) {
 	}
 	if len(entries) > 10 || size > 60_000 {
 		t.Errorf("%d files of %d bytes: compaction leaves too much", len(entries), size)
+	}
+}
+
+// TestQuiet says nothing at the level of information while all is well.
+func TestQuiet(t *testing.T) {
+	var said bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&said, nil))
+	fs := vfs.NewVolatile()
+	for range 2 {
+		s := open(t, Options{FS: fs, Logger: logger, SnapshotBytes: 200})
+		session := session(t, s)
+		for range 20 {
+			_, _, err := session.Create(ctx, "/n", nil, coordination.CreateOptions{Sequential: true})
+			check(t, err)
+		}
+		check(t, session.Close())
+		check(t, s.Close())
+	}
+	if said.Len() > 0 {
+		t.Errorf("it said:\n%s", said.String())
 	}
 }
 

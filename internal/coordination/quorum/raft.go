@@ -31,8 +31,8 @@ func (s *Store) configuration() *raft.Config {
 	c.ElectionTimeout = leaderTimeout
 	c.LeaderLeaseTimeout = leaderTimeout
 	c.MaxAppendEntries = maxBatch
-	c.BatchApplyCh = false // whoever waits to hand over a command shares the next sync all the same
-	c.TrailingLogs = 0 // nobody else fetches entries that a snapshot holds
+	c.BatchApplyCh = false     // whoever waits to hand over a command shares the next sync all the same
+	c.TrailingLogs = 0         // nobody else fetches entries that a snapshot holds
 	c.SnapshotInterval = never // compactor decides, by bytes
 	c.SnapshotThreshold = math.MaxUint64
 	c.NoSnapshotRestoreOnStart = true // it was read already, so that damage is told

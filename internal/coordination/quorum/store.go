@@ -196,6 +196,7 @@ func (s *Store) Close() error {
 			s.hub.Close()
 		}
 		s.commits.Wait() // raft leaves some without an answer when it is shut down
+		s.finishSnapshot()
 		var errs []error
 		if s.raft != nil {
 			errs = append(errs, s.raft.Shutdown().Error())
@@ -205,6 +206,20 @@ func (s *Store) Close() error {
 		s.closing.err = errors.Join(errs...)
 	})
 	return s.closing.err
+}
+
+// finishSnapshot waits for a snapshot that is being written, which spares the next start; in a store that
+// failed it may never be finished.
+func (s *Store) finishSnapshot() {
+	finished := make(chan struct{})
+	go func() {
+		s.workers.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-s.failed:
+	}
 }
 
 // fail notes that the store cannot go on because of err; the first reason stays. Whoever composed the

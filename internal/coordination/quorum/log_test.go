@@ -1,9 +1,11 @@
 package quorum
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,12 +117,17 @@ func TestLogModel(t *testing.T) {
 			for len(got) > len(want) && got[0].Index <= snapshot {
 				got = got[1:] // those a snapshot covers may be there again
 			}
-			if diff := cmp.Diff(want, got); len(want)+len(got) > 0 && diff != "" {
-				t.Fatalf("step %d (-want +got):\n%s", step, diff)
+			if !slices.EqualFunc(want, got, sameEntry) {
+				t.Fatalf("step %d (-want +got):\n%s", step, cmp.Diff(want, got))
 			}
 		}
 		check(t, s.close())
 	})
+}
+
+func sameEntry(a, b raft.Log) bool {
+	return a.Index == b.Index && a.Term == b.Term && a.Type == b.Type && bytes.Equal(a.Data, b.Data) &&
+		a.AppendedAt.Equal(b.AppendedAt)
 }
 
 func check(t failer, err error) {

@@ -18,9 +18,17 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
-// segmentFiles is how many segment files are open at most: the rest of a usual limit of 20,000 descriptors
-// is for connections.
-const segmentFiles = 4000
+// otherFiles is how many descriptors are kept for what is neither a segment nor a client's connection.
+const otherFiles = 500
+
+// segmentFiles is how many segment files are open at most where the process may have limit descriptors: a
+// quarter of them, since connections need the rest.
+func segmentFiles(limit int) int {
+	if limit == 0 {
+		return 4000
+	}
+	return min(max(limit/4, 64), 16_000)
+}
 
 // openDirs locks the log directories and reads whose they are.
 func (b *Broker) openDirs(_, _ context.Context) error {
@@ -33,7 +41,7 @@ func (b *Broker) openDirs(_, _ context.Context) error {
 	if b.options.Memory {
 		boot = "" // nothing outlives the process
 	}
-	b.files = log.NewFileCache(segmentFiles)
+	b.files = log.NewFileCache(segmentFiles(descriptorLimit()))
 	var err error
 	b.dirs, err = logdir.Open(logdir.Options{
 		FS: b.options.FS, Dirs: c.LogDirs(), MetadataDir: c.MetadataLogDir(), BrokerID: id, ClusterID: c.ClusterID(),

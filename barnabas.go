@@ -43,7 +43,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	overrides := []string{"listeners=PLAINTEXT://" + address, "http.listener="}
 	var files vfs.FS
 	if o.DataDir == "" {
-		files = vfs.NewMemory()
+		files = vfs.NewVolatile()
 		overrides = append(overrides, "log.dirs=/data")
 	} else {
 		overrides = append(overrides, "log.dirs="+o.DataDir)

@@ -67,7 +67,7 @@ func (b *Broker) runController(running context.Context) {
 	}
 }
 
-// watchDirs stops the broker where the directory of the metadata fails.
+// watchDirs stops the broker where the directory of the metadata or the store in it fails.
 func (b *Broker) watchDirs(running context.Context) {
 	for {
 		select {
@@ -76,6 +76,9 @@ func (b *Broker) watchDirs(running context.Context) {
 				b.fail(fmt.Errorf("the directory of the metadata, %s, failed", dir))
 				return
 			}
+		case <-b.storeFailed:
+			b.fail(fmt.Errorf("the disk of the metadata store failed: it lies in %s", b.dirs.MetadataDir()))
+			return
 		case <-running.Done():
 			return
 		}

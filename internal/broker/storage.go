@@ -63,7 +63,7 @@ func (b *Broker) openStore(ctx, _ context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.store, b.closeStore = store, store.Close
+		b.store, b.closeStore, b.storeFailed = store, store.Close, store.Failed()
 	}
 	var err error
 	if b.session, err = b.store.Open(ctx, coordination.SessionOptions{}); err != nil {
@@ -81,15 +81,24 @@ func (b *Broker) loadLogs(ctx, _ context.Context) error {
 		return err
 	}
 	var unknown []string
+	var stray []protocol.TopicPartition
 	for _, f := range b.dirs.Found() {
-		if f.State == logdir.Current && topics[f.Partition.Topic] == nil {
+		t := topics[f.Partition.Topic]
+		switch {
+		case f.State != logdir.Current:
+		case t == nil:
 			unknown = append(unknown, f.Folder)
+		case !f.TopicID.IsZero() && f.TopicID != t.id:
+			stray = append(stray, f.Partition) // of an earlier topic of the same name
 		}
 	}
 	if len(unknown) > 0 {
 		return fmt.Errorf("%d partitions in the log directories are not known here (%s): "+
 			"to take them over from a Kafka broker, run 'barnabas adopt'; otherwise move them away",
 			len(unknown), strings.Join(unknown[:min(len(unknown), 3)], ", "))
+	}
+	if err := b.dirs.MarkStray(stray...); err != nil {
+		return err
 	}
 	return b.dirs.Load(ctx, func(tp protocol.TopicPartition, id protocol.TopicID) (config.Topic, bool) {
 		t := topics[tp.Topic]

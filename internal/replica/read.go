@@ -46,5 +46,9 @@ func (p *Partition) Read(offset protocol.Offset, maxBytes int, limit protocol.Of
 		}
 		return log.Slice{}, nil
 	}
-	return l.Read(offset, maxBytes, limit, atLeastOne)
+	slice, err := l.Read(offset, maxBytes, limit, atLeastOne)
+	if err != nil && protocol.CodeOf(err) != protocol.OffsetOutOfRange {
+		p.options.Dirs.Report(p.tp, err)
+	}
+	return slice, err
 }

@@ -76,7 +76,7 @@ func newRoot(c *common) *cobra.Command {
 	clients := []*cobra.Command{topicCommand(c), produceCommand(c), consumeCommand(c), groupCommand(c), clusterCommand(c)}
 	c.connectFlags(clients...)
 	root.AddCommand(clients...)
-	root.AddCommand(configCommand(c), logCommand(c), perfCommand(c), linkCommand(c))
+	root.AddCommand(configCommand(c), logCommand(c), perfCommand(c), linkCommand(c), adoptCommand(c))
 	root.AddCommand(startCommand(c.streams), versionCommand(c.streams))
 	return root
 }

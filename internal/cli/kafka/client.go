@@ -56,6 +56,16 @@ func (t *call) clientProperties() (map[string]string, error) {
 	return loadProperties(t.value("command-config"))
 }
 
+// dialWithin makes a client whose operations end within some time.
+func (t *call) dialWithin(timeout time.Duration) (*admin.Client, error) {
+	props, err := t.clientProperties()
+	if err != nil {
+		return nil, err
+	}
+	props["default.api.timeout.ms"] = strconv.FormatInt(timeout.Milliseconds(), 10)
+	return t.connect(props)
+}
+
 // connect makes a client with the properties of a Java client. What would be ignored silently although
 // somebody relies on it, such as encryption, is refused.
 func (t *call) connect(props map[string]string, options ...kgo.Opt) (*admin.Client, error) {
@@ -83,15 +93,4 @@ func (t *call) dial(options ...kgo.Opt) (*admin.Client, error) {
 		return nil, err
 	}
 	return t.connect(props, options...)
-}
-
-// javaClass names the Java exception of an error code, which some tools print.
-func javaClass(err error) string {
-	var b strings.Builder
-	for _, word := range strings.Split(strings.ToLower(admin.CodeName(err)), "_") {
-		if word != "" {
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-		}
-	}
-	return "org.apache.kafka.common.errors." + b.String() + "Exception"
 }

@@ -68,7 +68,8 @@ func (silentError) Error() string { return "failed" }
 // tools are all tools by name.
 func tools() []*tool {
 	return []*tool{
-		topicsTool(), consoleProducerTool(), consoleConsumerTool(),
+		topicsTool(), consoleProducerTool(), consoleConsumerTool(), consumerGroupsTool(), getOffsetsTool(),
+		deleteRecordsTool(), logDirsTool(), groupsTool(), apiVersionsTool(), clusterTool(),
 	}
 }
 

@@ -1,0 +1,66 @@
+package kafka
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parseDateTime reads 2026-01-31T12:00:00.000, in UTC unless it has a zone.
+func parseDateTime(given string) (time.Time, error) {
+	if !strings.Contains(given, "T") {
+		return time.Time{}, sentence("java.text.ParseException: Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05.999Z07:00", "2006-01-02T15:04:05.999Z0700", "2006-01-02T15:04:05.999"} {
+		if t, err := time.Parse(layout, given); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, sentencef("java.text.ParseException: Unparseable date: \"%s\"", given)
+}
+
+// parseISODuration reads PnDTnHnMn.nS, as Java's Duration does; numbers may be negative.
+func parseISODuration(given string) (time.Duration, error) {
+	bad := usagef("Text cannot be parsed to a Duration")
+	text := strings.ToUpper(given)
+	negative := strings.HasPrefix(text, "-")
+	text, ok := strings.CutPrefix(strings.TrimLeft(text, "+-"), "P")
+	if !ok || text == "" {
+		return 0, bad
+	}
+	days, clock, hasClock := strings.Cut(text, "T")
+	if hasClock && clock == "" {
+		return 0, bad
+	}
+	total, rest, err := durationPart(days, "D", 24*time.Hour)
+	if err != nil || rest != "" {
+		return 0, bad
+	}
+	for _, unit := range []struct {
+		letter string
+		size   time.Duration
+	}{{"H", time.Hour}, {"M", time.Minute}, {"S", time.Second}} {
+		var part time.Duration
+		if part, clock, err = durationPart(clock, unit.letter, unit.size); err != nil {
+			return 0, bad
+		}
+		total += part
+	}
+	if clock != "" {
+		return 0, bad
+	}
+	if negative {
+		total = -total
+	}
+	return total, nil
+}
+
+// durationPart takes a number with its unit from the front of a text, if it is there.
+func durationPart(text, letter string, size time.Duration) (time.Duration, string, error) {
+	number, rest, ok := strings.Cut(text, letter)
+	if !ok {
+		return 0, text, nil
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	return time.Duration(n * float64(size)), rest, err
+}

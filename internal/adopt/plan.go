@@ -1,0 +1,115 @@
+package adopt
+
+import (
+	"strings"
+
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// Plan is what an adoption will do, or has done.
+type Plan struct {
+	// Done is true where the store knows everything already.
+	Done bool
+	// Cluster and Broker are whose the directories are, as their meta.properties say.
+	Cluster string
+	Broker  P.BrokerID
+	// Dirs are the log directories, MetadataDir is where the store lies.
+	Dirs        []string
+	MetadataDir string
+	// Source says where the properties of topics come from.
+	Source string
+	// Topics are those that will be registered, by name.
+	Topics []Topic
+	// ProducerIDs is the first producer id that will be given out; NoProducerID where nothing is written.
+	ProducerIDs P.ProducerID
+	// Defaults are properties that will hold for all brokers, BrokerConfig those of this one.
+	Defaults, BrokerConfig map[string]string
+	// Notices are what a person should know before agreeing.
+	Notices []Notice
+	// GoingBack says what is lost if Kafka takes the directories back later.
+	GoingBack []string
+	// Start is the command that serves the directories afterwards.
+	Start string
+}
+
+// Topic is one topic of a plan.
+type Topic struct {
+	Name string
+	ID   P.TopicID
+	// Partitions are the states to write, by number.
+	Partitions []Partition
+	// WasReplicated is the replication factor in the old cluster, 0 where it is not known. It becomes 1.
+	WasReplicated int
+	// Config are the topic's own properties; ConfigKnown is false where nobody knows what they were.
+	Config      map[string]string
+	ConfigKnown bool
+
+	// unfinished is true where an earlier adoption was interrupted within this topic.
+	unfinished bool
+}
+
+// Partition is one partition of a topic of a plan.
+type Partition struct {
+	// LeaderEpoch is what the state is written with.
+	LeaderEpoch P.LeaderEpoch
+	// Dir is the log directory that holds it; empty where none does.
+	Dir string
+}
+
+// LeaderEpoch is the highest leader epoch of the topic's partitions.
+func (t Topic) LeaderEpoch() P.LeaderEpoch {
+	highest := P.NoLeaderEpoch
+	for _, p := range t.Partitions {
+		highest = max(highest, p.LeaderEpoch)
+	}
+	return highest
+}
+
+// Notice is one thing to know.
+type Notice struct {
+	// Subject is what it is about, such as "SCRAM users".
+	Subject string
+	// Names are what it is about in particular; may be empty.
+	Names []string
+	// Meaning says what follows from it.
+	Meaning string
+}
+
+// goingBack is what Kafka would not know after an adoption.
+func goingBack(kraft bool) []string {
+	lost := []string{
+		"the records stay readable: their files are Kafka's",
+		"topics and partitions made here, and properties changed here, are not known to Kafka: it calls such folders stray, or ignores them",
+		"topics deleted here come back empty",
+		"producer ids given out here would be given out again: let producers be idle for a day (transactional.id.expiration.ms, producer.id.expiration.ms) or start them anew",
+	}
+	if kraft {
+		return append(lost, "leader epochs in the logs will be above those in __cluster_metadata-0; Kafka refuses appends below them only where a consumer or follower asks by epoch")
+	}
+	return append(lost, "leader epochs in ZooKeeper will be below those in the logs: raise leader_epoch in each partition's state znode above the last line of leader-epoch-checkpoint")
+}
+
+// startCommand is how to start on the directories.
+func startCommand(dirs []string, metadata string, overrides []string) string {
+	words := []string{"barnabas start"}
+	if len(dirs) == 1 {
+		words = append(words, "--data-dir "+quoted(dirs[0]))
+	} else {
+		words = append(words, "--override "+quoted("log.dirs="+strings.Join(dirs, ",")))
+	}
+	if metadata != dirs[0] {
+		words = append(words, "--override "+quoted("metadata.log.dir="+metadata))
+	}
+	for _, o := range overrides {
+		words = append(words, "--override "+quoted(o))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if strings.ContainsAny(word, " \t'\"\\$&;|<>()*?#!`~") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}

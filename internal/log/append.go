@@ -223,6 +223,7 @@ func (l *Log) write(b []byte, last protocol.Offset) error {
 	}
 	defer f.release()
 	l.guarded.changed = true
+	l.reserve(f, s, int64(len(b)))
 	if _, err := f.WriteAt(b, s.size.Load()); err != nil {
 		l.guarded.tail.garbage = true
 		return l.ioError("append to", err)

@@ -91,6 +91,20 @@ func (r *epochRepair) apply() error {
 	return nil
 }
 
+// restoreEpochs finds the leader epochs again; those that begin where a scan will look are found by it.
+func (l *Log) restoreEpochs(o *Options) error {
+	below := *l.list.Load()
+	if o.Trust == Scan {
+		below = below[:below.floor(max(0, o.RecoveryPoint)-1)]
+	}
+	found, err := l.findEpochs(below)
+	if err == nil && len(found) > 0 {
+		l.epochs.Store(&found)
+		l.guarded.epochsDirty, l.guarded.changed = true, true
+	}
+	return err
+}
+
 // findEpochs makes the leader epochs of segments from their batches, where leader-epoch-checkpoint is lost:
 // epochs never fall, so only segments in which one begins are gone through.
 func (l *Log) findEpochs(list segments) (epochs, error) {

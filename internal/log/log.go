@@ -120,6 +120,7 @@ type guarded struct {
 	epochsDirty bool              // the epochs are newer than their file
 	epochsWrote int               // how often the file was written, and
 	epochsSync  int               // how often at the last sync
+	busy        int64             // bytes appended since the log was last at rest
 	truncations int               // counts them, so that the cleaner sees one
 	namesDirty  bool              // a segment was made since the directory was last synced
 	pending     []pendingDelete   // files that wait for file.delete.delay.ms
@@ -138,6 +139,7 @@ type tail struct {
 	times        []timeEntry // entries of the time index that are not in its file
 	timesWritten int32       // how many are
 	lastTime     timeEntry   // the last one, written or not
+	reserved     int64       // up to where space is reserved for the log file
 	garbage      bool        // a failed write may have left bytes behind the published size
 }
 

@@ -52,12 +52,17 @@ func (l *Log) load(o *Options) error {
 	if err != nil {
 		return err
 	}
-	l.readEpochs()
+	epochsLost := l.readEpochs()
 	if len(found.segments) == 0 {
 		return l.createAt(max(0, o.StartOffset))
 	}
 	l.guarded.snapshots = found.snapshots
 	l.install(found.segments)
+	if epochsLost {
+		if err := l.restoreEpochs(o); err != nil {
+			return err
+		}
+	}
 	r, err := l.recover(o)
 	if err != nil {
 		return err
@@ -77,6 +82,16 @@ func (l *Log) load(o *Options) error {
 		l.guarded.wholeTo = r.end
 	}
 	l.trimEpochs(start, r.end)
+	if r.repaired {
+		// A kill leaves what was reserved behind the segment.
+		if err := l.freeReserved(l.active()); err != nil {
+			return err
+		}
+	}
+	r.settled = r.end
+	if o.HighWatermark >= 0 {
+		r.settled = min(max(o.HighWatermark, start), r.end)
+	}
 	if err := l.replay(&r); err != nil {
 		return err
 	}
@@ -131,18 +146,19 @@ func (l *Log) checkTopicID(id protocol.TopicID) error {
 	return replaceSmall(l.fs, filepath.Join(l.Dir(), metadataName), formatMetadata(id), false)
 }
 
-// readEpochs reads leader-epoch-checkpoint. One that is missing or damaged counts as empty: recovery fills it
-// from the batches.
-func (l *Log) readEpochs() {
+// readEpochs reads leader-epoch-checkpoint. For one that is missing or damaged it reports true: recovery makes
+// it from the batches.
+func (l *Log) readEpochs() (lost bool) {
 	path := filepath.Join(l.Dir(), epochsName)
 	text, err := readSmall(l.fs, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		return true
 	}
 	list, parsed := parseEpochs(text)
 	if err = errors.Join(err, parsed); err != nil {
 		l.logger.Warn("rebuilding leader epochs", "file", path, "error", err)
-		return
+		return true
 	}
 	l.epochs.Store(&list)
+	return false
 }

@@ -17,6 +17,7 @@ type recovery struct {
 	repaired bool            // something was not as the trust promised
 	trusted  protocol.Offset // snapshots up to here may be used
 	checked  protocol.Offset // where the scan began: transaction indexes from there on are built anew
+	settled  protocol.Offset // the high watermark: transactions whose marker is not below it are not decided
 }
 
 // recover brings the segments of l.list into order and finds the log end offset.
@@ -24,20 +25,6 @@ func (l *Log) recover(o *Options) (recovery, error) {
 	list := *l.list.Load()
 	last := len(list) - 1
 	trust := o.Trust
-	if len(*l.epochs.Load()) == 0 {
-		below := list
-		if trust == Scan {
-			below = list[:list.floor(max(0, o.RecoveryPoint)-1)] // the scan finds the others
-		}
-		found, err := l.findEpochs(below)
-		if err != nil {
-			return recovery{}, err
-		}
-		if len(found) > 0 {
-			l.epochs.Store(&found)
-			l.guarded.epochsDirty, l.guarded.changed = true, true
-		}
-	}
 	if trust == Clean {
 		end, ok, err := l.trustTail(list[last])
 		if err != nil || ok {

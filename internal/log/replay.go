@@ -14,7 +14,18 @@ import (
 // through the batches behind it. Transaction indexes are built anew from where recovery checked the batches,
 // or from the snapshot, which is written after their entries.
 func (l *Log) replay(r *recovery) error {
-	from, err := l.loadSnapshot(min(r.trusted, r.end))
+	limit := min(r.trusted, r.end)
+	if r.settled < limit {
+		// A snapshot does not say which of its transactions are decided by markers that may still be lost.
+		markers, err := l.hasMarkers(r.settled, limit)
+		if err != nil {
+			return err
+		}
+		if markers {
+			limit = r.settled
+		}
+	}
+	from, err := l.loadSnapshot(limit)
 	if err != nil {
 		return err
 	}
@@ -44,11 +55,12 @@ func (l *Log) replay(r *recovery) error {
 }
 
 // loadSnapshot loads the newest whole snapshot up to limit and returns its offset; without one the state is
-// empty at the log start. Snapshots that cannot be true are deleted.
+// empty at the first segment. Snapshots that cannot be true are deleted. One below the log start counts, so
+// that DeleteRecords makes no producer forgotten before its segment goes.
 func (l *Log) loadSnapshot(limit protocol.Offset) (protocol.Offset, error) {
-	start := l.StartOffset()
+	start := (*l.list.Load())[0].base
 	for _, offset := range slices.Clone(l.guarded.snapshots) {
-		if offset > limit || offset <= start {
+		if offset > limit || offset < start {
 			if err := l.removeSnapshot(offset); err != nil {
 				return 0, err
 			}
@@ -78,9 +90,24 @@ func (l *Log) loadSnapshot(limit protocol.Offset) (protocol.Offset, error) {
 	return start, nil
 }
 
-// replaySegment takes the batches of s from an offset on into producer state, and from rebuild on into the
-// transaction index.
-func (l *Log) replaySegment(s *segment, from, rebuild protocol.Offset) error {
+// hasMarkers reports whether there are control batches in a range of offsets.
+func (l *Log) hasMarkers(from, to protocol.Offset) (bool, error) {
+	found := false
+	list := *l.list.Load()
+	for i := list.floor(from); i < len(list) && list[i].base < to && !found; i++ {
+		err := l.eachHeader(list[i], from, func(_ *walker, h *record.Header) error {
+			found = found || h.Control() && h.BaseOffset < to
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return found, nil
+}
+
+// eachHeader shows the headers of the batches of a segment that do not end before an offset.
+func (l *Log) eachHeader(s *segment, from protocol.Offset, visit func(*walker, *record.Header) error) error {
 	size := s.size.Load()
 	if size == 0 || from >= l.EndOffset() {
 		return nil
@@ -107,13 +134,24 @@ func (l *Log) replaySegment(s *segment, from, rebuild protocol.Offset) error {
 		if err != nil {
 			return l.damaged(s, &w, err)
 		}
-		if h.LastOffset < from || h.ProducerID < 0 {
+		if h.LastOffset < from {
 			continue
 		}
-		if err := l.replayBatch(s, &w, &h, rebuild); err != nil {
+		if err := visit(&w, &h); err != nil {
 			return err
 		}
 	}
+}
+
+// replaySegment takes the batches of s from an offset on into producer state, and from rebuild on into the
+// transaction index.
+func (l *Log) replaySegment(s *segment, from, rebuild protocol.Offset) error {
+	return l.eachHeader(s, from, func(w *walker, h *record.Header) error {
+		if h.ProducerID < 0 {
+			return nil
+		}
+		return l.replayBatch(s, w, h, rebuild)
+	})
 }
 
 // replayBatch takes in one batch of a producer.

@@ -183,11 +183,8 @@ func (l *Log) finishSegment(s *segment) error {
 		return err
 	}
 	defer f.release()
-	if t.garbage {
-		if err := f.Truncate(s.size.Load()); err != nil {
-			return err
-		}
-		t.garbage = false
+	if err := l.giveBack(f, s); err != nil {
+		return err
 	}
 	if x := s.index.Load(); x != nil {
 		l.files.charge(f, x.bytes())

@@ -80,7 +80,7 @@ func (l *Log) truncate(offset protocol.Offset) error {
 	if err := l.dropSnapshotsAbove(end); err != nil {
 		return err
 	}
-	if err := l.replay(&recovery{end: end, trusted: end, checked: end}); err != nil {
+	if err := l.replay(&recovery{end: end, trusted: end, checked: end, settled: l.HighWatermark()}); err != nil {
 		return err
 	}
 	l.guarded.producers.txns.release(l.HighWatermark())

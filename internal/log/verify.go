@@ -73,9 +73,10 @@ func (l *Log) verifySegment(ctx context.Context, s *segment, from, to protocol.O
 	return nil
 }
 
-// Rest gives back what the log holds in memory and open for being used: index entries go to their files, the
-// index and the file of the active segment are let go until the next use. Call it on logs that nobody has
-// used for a while. It does nothing while an append is going on.
+// Rest gives back what the log holds in memory and on the disk for being used: index entries go to their
+// files, the index and the file of the active segment are let go until the next use, and space reserved
+// behind it is freed. Call it on logs that nobody has used for a while. It does nothing while an append is
+// going on.
 func (l *Log) Rest() {
 	if !l.appending.tryLock() {
 		return
@@ -93,6 +94,23 @@ func (l *Log) Rest() {
 		s.index.Store(nil)
 		t.indexWritten, t.times = -1, nil
 	}
+	l.guarded.busy = 0
+	if t.garbage || t.reserved > s.size.Load() {
+		if err := l.restFile(s); err != nil {
+			l.fail(err)
+			return
+		}
+	}
 	s.recent.Store(nil)
 	l.files.drop(s)
+}
+
+// restFile frees what is reserved behind the active segment.
+func (l *Log) restFile(s *segment) error {
+	f, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	return l.giveBack(f, s)
 }

@@ -25,9 +25,11 @@ func (a *API) apiVersions(r *Request, q *kmsg.ApiVersionsRequest) *kmsg.ApiVersi
 		}
 		r.Conn.SetClientSoftware(q.ClientSoftwareName, q.ClientSoftwareVersion)
 	}
-	if r.Version >= 5 && a.meantAnother(q) {
-		response.ErrorCode = int16(protocol.RebootstrapRequired)
-		return response
+	if r.Version >= 5 {
+		if err := a.checkMeant(q); err != nil {
+			response.ErrorCode = int16(protocol.CodeOf(err))
+			return response
+		}
 	}
 	for _, route := range a.routes {
 		if route != nil && !route.internal {
@@ -40,10 +42,16 @@ func (a *API) apiVersions(r *Request, q *kmsg.ApiVersionsRequest) *kmsg.ApiVersi
 	return response
 }
 
-// meantAnother reports whether the client expects another cluster or broker behind this address.
-func (a *API) meantAnother(q *kmsg.ApiVersionsRequest) bool {
-	return q.ClusterID != nil && *q.ClusterID != a.ClusterID ||
-		q.NodeID >= 0 && protocol.BrokerID(q.NodeID) != a.Self
+// checkMeant reports whether the client expects another cluster or broker behind this address. It has to
+// name both or neither.
+func (a *API) checkMeant(q *kmsg.ApiVersionsRequest) error {
+	switch {
+	case (q.ClusterID == nil) != (q.NodeID == -1):
+		return protocol.InvalidRequest
+	case q.ClusterID != nil && (*q.ClusterID != a.ClusterID || protocol.BrokerID(q.NodeID) != a.Self):
+		return protocol.RebootstrapRequired
+	}
+	return nil
 }
 
 // apiVersionsTooNew answers a version that is not served in the form of version 0, with the range of

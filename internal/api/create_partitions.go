@@ -17,6 +17,9 @@ func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePa
 	topics := make([]controller.Growth, 0, len(q.Topics))
 	for _, t := range q.Topics {
 		grow := controller.Growth{Topic: t.Topic, Count: t.Count}
+		if t.Assignment != nil {
+			grow.Assignment = [][]protocol.BrokerID{} // an empty list is an assignment, too short
+		}
 		for _, assigned := range t.Assignment {
 			replicas := make([]protocol.BrokerID, len(assigned.Replicas))
 			for i, id := range assigned.Replicas {
@@ -26,7 +29,12 @@ func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePa
 		}
 		topics = append(topics, grow)
 	}
+	answered := map[string]bool{}
 	for _, result := range a.Controller.CreatePartitions(ctx, topics, q.ValidateOnly) {
+		if answered[result.Topic] {
+			continue // a name that stands there twice gets one answer
+		}
+		answered[result.Topic] = true
 		t := kmsg.NewCreatePartitionsResponseTopic()
 		t.Topic, t.ErrorCode, t.ErrorMessage = result.Topic, int16(protocol.CodeOf(result.Err)), protocol.MessageOf(result.Err)
 		response.Topics = append(response.Topics, t)

@@ -22,7 +22,12 @@ func (a *API) createTopics(ctx context.Context, r *Request, q *kmsg.CreateTopics
 	for i := range q.Topics {
 		topics = append(topics, newTopic(&q.Topics[i]))
 	}
+	answered := map[string]bool{}
 	for _, result := range a.create(ctx, topics, q.ValidateOnly) {
+		if answered[result.Name] {
+			continue // a name that stands there twice gets one answer
+		}
+		answered[result.Name] = true
 		t := kmsg.NewCreateTopicsResponseTopic()
 		t.Topic, t.TopicID = result.Name, result.ID
 		t.ErrorCode, t.ErrorMessage = int16(protocol.CodeOf(result.Err)), protocol.MessageOf(result.Err)

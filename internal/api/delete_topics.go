@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -14,27 +15,54 @@ func (a *API) deleteTopics(ctx context.Context, r *Request, q *kmsg.DeleteTopics
 	response := respondTo(r, kmsg.NewPtrDeleteTopicsResponse())
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
-	var topics []controller.TopicRef
-	for i := range q.TopicNames {
-		topics = append(topics, controller.TopicRef{Name: q.TopicNames[i]})
-	}
-	for _, t := range q.Topics {
-		ref := controller.TopicRef{ID: t.TopicID}
-		if t.Topic != nil {
-			ref.Name = *t.Topic
-		}
-		topics = append(topics, ref)
-	}
+	topics := topicRefs(q, response)
 	if !a.Config().Bool("delete.topic.enable") {
 		return refuseDeletes(response, topics)
 	}
-	for _, result := range a.Controller.DeleteTopics(ctx, topics) {
+	for i, result := range a.Controller.DeleteTopics(ctx, topics) {
+		if slices.Contains(topics[:i], topics[i]) {
+			continue // one answer for all that name the same topic
+		}
 		response.Topics = append(response.Topics, deleted(result.Name, result.ID, result.Err))
 		if result.Err == nil {
 			a.traffic.Forget(result.Name)
 		}
 	}
 	return response
+}
+
+// topicRefs lists the topics that a request names. Those that it names both ways or not at all are answered.
+func topicRefs(q *kmsg.DeleteTopicsRequest, response *kmsg.DeleteTopicsResponse) []controller.TopicRef {
+	var topics []controller.TopicRef
+	named := func(name string) {
+		if name != "" {
+			topics = append(topics, controller.TopicRef{Name: name})
+		} else { // which a reference by id would be
+			response.Topics = append(response.Topics, deleted(name, protocol.TopicID{}, protocol.UnknownTopicOrPartition))
+		}
+	}
+	if q.Version < 6 {
+		for _, name := range q.TopicNames {
+			named(name)
+		}
+		return topics
+	}
+	for _, t := range q.Topics {
+		byID := t.TopicID != [16]byte{}
+		switch {
+		case t.Topic != nil && byID:
+			response.Topics = append(response.Topics, deleted(*t.Topic, t.TopicID,
+				protocol.Errorf(protocol.InvalidRequest, "You may not specify both topic name and topic id.")))
+		case t.Topic != nil:
+			named(*t.Topic)
+		case byID:
+			topics = append(topics, controller.TopicRef{ID: t.TopicID})
+		default:
+			response.Topics = append(response.Topics, deleted("", t.TopicID,
+				protocol.Errorf(protocol.InvalidRequest, "Neither topic name nor id were specified.")))
+		}
+	}
+	return topics
 }
 
 func refuseDeletes(response *kmsg.DeleteTopicsResponse, topics []controller.TopicRef) *kmsg.DeleteTopicsResponse {
@@ -50,7 +78,7 @@ func refuseDeletes(response *kmsg.DeleteTopicsResponse, topics []controller.Topi
 
 func deleted(name string, id protocol.TopicID, err error) kmsg.DeleteTopicsResponseTopic {
 	t := kmsg.NewDeleteTopicsResponseTopic()
-	if name != "" {
+	if name != "" || id == (protocol.TopicID{}) {
 		t.Topic = &name
 	}
 	t.TopicID = id

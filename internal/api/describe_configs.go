@@ -1,13 +1,17 @@
 package api
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
 // The types of resources that have properties.
@@ -19,7 +23,10 @@ const (
 	groupResource         = int8(32)
 )
 
-// describeConfigs lists the properties of topics and of this broker, with where each value comes from
+// rootLogger names the only logger that this broker has.
+const rootLogger = "root"
+
+// describeConfigs lists the properties of topics, groups and this broker, with where each value comes from
 // (versions 0 to 4; version 0 knows no sources, synonyms from 1, documentation from 3 on). A null or empty
 // list of names means all.
 func (a *API) describeConfigs(r *Request, q *kmsg.DescribeConfigsRequest) *kmsg.DescribeConfigsResponse {
@@ -61,8 +68,28 @@ func (a *API) describeResource(kind int8, name string, names []string) ([]config
 			return a.Config().DescribeBrokerDefault(names), nil
 		}
 		return a.Config().DescribeBroker(names), nil
+	case groupResource:
+		entity, err := a.entityOf(kind, name)
+		if err != nil {
+			return nil, err
+		}
+		return a.Config().DescribeGroup(a.View.Image().Config(entity), names), nil
+	case brokerLoggerResource:
+		if id, err := a.brokerOf(name); err != nil || id == protocol.NoBroker {
+			return nil, cmp.Or(err, protocol.Errorf(protocol.InvalidRequest, "Broker id must not be empty"))
+		}
+		return a.describeLoggers(names), nil
 	}
 	return nil, protocol.Errorf(protocol.InvalidRequest, "Unsupported resource type: %d", kind)
+}
+
+// describeLoggers lists the only logger that there is, with the level that it was started with.
+func (a *API) describeLoggers(names []string) []config.Entry {
+	if len(names) > 0 && !slices.Contains(names, rootLogger) {
+		return nil
+	}
+	level := strings.ToUpper(a.Config().String("logging.level"))
+	return []config.Entry{{Name: rootLogger, Value: &level, Source: config.SourceDynamicBrokerLogger, ReadOnly: true, Type: config.String}}
 }
 
 // brokerOf reads a broker's resource name: empty for the defaults of all brokers, otherwise this broker's
@@ -105,6 +132,9 @@ func describedConfig(q *kmsg.DescribeConfigsRequest, entry *config.Entry) kmsg.D
 func (a *API) entityOf(kind int8, name string) (metadata.Entity, error) {
 	switch kind {
 	case topicResource:
+		if name == "" {
+			return "", protocol.Errorf(protocol.InvalidRequest, "Default topic resources are not allowed.")
+		}
 		if err := protocol.ValidateTopicName(name); err != nil {
 			return "", err
 		}
@@ -115,6 +145,13 @@ func (a *API) entityOf(kind int8, name string) (metadata.Entity, error) {
 	case brokerResource:
 		id, err := a.brokerOf(name)
 		return metadata.BrokerEntity(id), err
+	case groupResource:
+		if name == "" {
+			return "", protocol.Errorf(protocol.InvalidRequest, "Default group resources are not allowed.")
+		}
+		return metadata.Entity(metadata.GroupEntities + "/" + znode.Sanitize(name)), nil
+	case brokerLoggerResource:
+		return "", protocol.Errorf(protocol.InvalidRequest, "The level of the log is set by logging.level when the broker starts.")
 	}
 	return "", protocol.Errorf(protocol.InvalidRequest, "Unsupported resource type: %d", kind)
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/replica"
 )
 
 // describeProducers lists the producers that partitions remember (version 0, KIP-664).
@@ -23,7 +24,11 @@ func (a *API) describeProducers(r *Request, q *kmsg.DescribeProducersRequest) *k
 func (a *API) producersOf(tp protocol.TopicPartition) kmsg.DescribeProducersResponseTopicPartition {
 	answer := kmsg.NewDescribeProducersResponseTopicPartition()
 	answer.Partition = tp.Partition
-	p, err := a.Replicas.Partition(tp)
+	err := protocol.ValidateTopicName(tp.Topic)
+	var p *replica.Partition
+	if err == nil {
+		p, err = a.Replicas.Partition(tp)
+	}
 	if err == nil {
 		err = p.CheckLeader(protocol.NoLeaderEpoch)
 	}

@@ -22,6 +22,9 @@ func (a *API) describeTopicPartitions(r *Request, q *kmsg.DescribeTopicPartition
 	for _, t := range q.Topics {
 		names = append(names, t.Topic)
 	}
+	if c := q.Cursor; c != nil && (c.Partition < 0 || len(names) > 0 && !slices.Contains(names, c.Topic)) {
+		return refuseTopics(response, names)
+	}
 	if len(names) == 0 {
 		names = slices.Clone(image.Topics())
 	}
@@ -52,6 +55,16 @@ func (a *API) describeTopicPartitions(r *Request, q *kmsg.DescribeTopicPartition
 			response.NextCursor = cursorAt(name, next)
 			return response
 		}
+	}
+	return response
+}
+
+// refuseTopics answers a request with a cursor that points nowhere in what it asks for.
+func refuseTopics(response *kmsg.DescribeTopicPartitionsResponse, names []string) *kmsg.DescribeTopicPartitionsResponse {
+	for i := range names {
+		t := kmsg.NewDescribeTopicPartitionsResponseTopic()
+		t.Topic, t.ErrorCode, t.AuthorizedOperations = &names[i], int16(protocol.InvalidRequest), notAsked
+		response.Topics = append(response.Topics, t)
 	}
 	return response
 }

@@ -21,6 +21,9 @@ func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
 	if err := q.ReadFrom(body); err != nil {
 		return a.malformed(r, err)
 	}
+	if q.IsolationLevel < 0 || q.IsolationLevel > 1 {
+		return server.Reply{Response: a.fetchImpossible(r, q, protocol.UnknownServerError)} // Kafka's answer too
+	}
 	s, err := a.sessions.find(q)
 	if err != nil {
 		return server.Reply{Response: a.fetchRefused(r, err)}
@@ -55,7 +58,7 @@ type fetch struct {
 	found    int // bytes found
 	// committed is read_committed. full answers with every partition, final keeps no session.
 	committed, full, final, follower bool
-	// failed is set where a partition has an error, which the client should learn at once.
+	// failed is set where a partition has an error or diverges, which the client should learn at once.
 	failed  bool
 	results []fetchResult
 }
@@ -67,8 +70,16 @@ type fetchResult struct {
 	err     error
 	slice   log.Slice
 	aborted []log.AbortedTransaction
+	// diverging says where the client's last epoch ended here, where that is before what it has fetched.
+	diverging *epochEnd
 	// watermark, stable and start are -1 where the partition cannot tell.
 	watermark, stable, start protocol.Offset
+}
+
+// epochEnd is the end of a leader epoch: the offset behind its last record.
+type epochEnd struct {
+	epoch protocol.LeaderEpoch
+	end   protocol.Offset
 }
 
 func (f *fetch) enough() bool { return f.found >= f.minBytes || f.failed }
@@ -106,12 +117,12 @@ func (f *fetch) look() {
 // keepResult adds a result where the client has to learn of it.
 func (f *fetch) keepResult(result fetchResult) bool {
 	part := result.part
-	news := f.full || result.err != nil || result.slice.Length > 0 ||
+	news := f.full || result.err != nil || result.slice.Length > 0 || result.diverging != nil ||
 		result.watermark != part.toldWatermark || result.start != part.toldStart
 	if !news {
 		return false
 	}
-	f.failed = f.failed || result.err != nil
+	f.failed = f.failed || result.err != nil || result.diverging != nil
 	f.found += result.slice.Length
 	f.left -= result.slice.Length
 	part.result = len(f.results)
@@ -142,6 +153,9 @@ func (f *fetch) read(part *fetchPart) fetchResult {
 	}
 	bounds := part.partition.Bounds()
 	result.watermark, result.stable, result.start = bounds.HighWatermark, bounds.LastStable, bounds.Start
+	if result.diverging, result.err = divergence(part); result.err != nil || result.diverging != nil {
+		return result
+	}
 	limit := bounds.Limit(f.committed)
 	size := min(int(part.maxBytes), max(f.left, 0))
 	slice, err := part.partition.Read(part.offset, size, limit, f.found == 0)
@@ -163,9 +177,25 @@ func (f *fetch) read(part *fetchPart) fetchResult {
 	return result
 }
 
+// divergence compares the epoch of the last record that a client has with this log (KIP-595): nil where the
+// client's records are a part of it. An epoch that this log never had leaves nothing to compare.
+func divergence(part *fetchPart) (*epochEnd, error) {
+	if part.lastEpoch < 0 || part.partition.Log() == nil {
+		return nil, nil
+	}
+	epoch, end := part.partition.Log().EndOffsetForEpoch(part.lastEpoch)
+	switch {
+	case epoch < 0 || end < 0:
+		return nil, protocol.OffsetOutOfRange
+	case epoch < part.lastEpoch || end < part.offset:
+		return &epochEnd{epoch, end}, nil
+	}
+	return nil, nil
+}
+
 // locate finds the partition behind a part and checks that it may be read here.
 func (f *fetch) locate(part *fetchPart) error {
-	if part.name == "" {
+	if part.name == "" && f.session.byID {
 		name, err := f.api.topicName(true, "", part.id)
 		if err != nil {
 			return err
@@ -255,4 +285,19 @@ func (f *fetch) count(result *fetchResult) {
 // fetchRefused answers a request whose session is not what it says.
 func (a *API) fetchRefused(r *Request, err error) *server.Response {
 	return frameFetch(r, protocol.CodeOf(err), 0, false, nil)
+}
+
+// fetchImpossible answers a request that cannot be carried out: for the request as a whole from version 7 on,
+// and up to version 12 for each partition.
+func (a *API) fetchImpossible(r *Request, q *kmsg.FetchRequest, err error) *server.Response {
+	var results []fetchResult
+	for i := range q.Topics {
+		for j := range q.Topics[i].Partitions {
+			if r.Version < 13 {
+				part := &fetchPart{fetchKey: fetchKey{topic: q.Topics[i].Topic, number: q.Topics[i].Partitions[j].Partition}}
+				results = append(results, fetchResult{part: part, err: err, watermark: -1, stable: -1, start: -1})
+			}
+		}
+	}
+	return frameFetch(r, protocol.CodeOf(err), 0, r.Version >= 13, results)
 }

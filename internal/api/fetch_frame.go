@@ -13,7 +13,8 @@ import (
 //	header  throttle_ms i32  error i16 (7)  session i32 (7)
 //	topics [ name | id (13)
 //	  partitions [ number i32  error i16  high_watermark i64  last_stable i64  log_start i64 (5)
-//	    aborted [ producer i64  first i64 ]  preferred_replica i32 (11)  records bytes ] ]
+//	    aborted [ producer i64  first i64 ]  preferred_replica i32 (11)  records bytes
+//	    tag 0: diverging epoch { epoch i32  end i64 } (12) ] ]
 //
 // From version 12 on lengths are compact and each struct ends with its tags. Records are never null, only
 // empty: old versions of librdkafka stumble over null.
@@ -142,7 +143,13 @@ func (a *fetchAnswer) appendPartition(b []byte, version int16, result *fetchResu
 		a.cuts = append(a.cuts, fetchCut{at: len(b), slice: len(a.slices)})
 		a.slices = append(a.slices, result.slice)
 	}
-	if flexible {
+	switch {
+	case flexible && result.diverging != nil:
+		b = append(b, 1, 0, 13) // one tag, its number, its length: diverging epoch
+		b = wire.AppendInt32(b, int32(result.diverging.epoch))
+		b = wire.AppendInt64(b, int64(result.diverging.end))
+		b = wire.AppendNoTags(b) // of the epoch, the last of the 13 bytes
+	case flexible:
 		b = wire.AppendNoTags(b)
 	}
 	return b

@@ -74,8 +74,10 @@ type fetchPart struct {
 	name     string // of the topic, also where it goes by id
 	offset   protocol.Offset
 	maxBytes int32
-	epoch    protocol.LeaderEpoch // as the client knows it
-	limit    protocol.Offset      // unused for consumers
+	epoch    protocol.LeaderEpoch // as the client knows it; below 0 it does not
+	// lastEpoch is the epoch of the last record that the client has; below 0 it does not say.
+	lastEpoch protocol.LeaderEpoch
+	limit     protocol.Offset // unused for consumers
 
 	partition *replica.Partition // nil until found
 	watch     *replica.Watch     // nil until something waits
@@ -214,7 +216,8 @@ func (s *session) put(a *API, key fetchKey, asked *kmsg.FetchRequestTopicPartiti
 	}
 	part := s.parts[at]
 	part.offset, part.maxBytes = protocol.Offset(asked.FetchOffset), asked.PartitionMaxBytes
-	part.epoch = protocol.LeaderEpoch(asked.CurrentLeaderEpoch)
+	part.epoch = max(protocol.LeaderEpoch(asked.CurrentLeaderEpoch), protocol.NoLeaderEpoch)
+	part.lastEpoch = protocol.LeaderEpoch(asked.LastFetchedEpoch)
 	if part.name == "" {
 		part.name, _ = a.topicName(true, "", key.id)
 	}

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/group"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
 // The requests of group members go to the coordinator as they are; it answers in the request's version.
@@ -18,7 +20,13 @@ func (a *API) joinGroup(ctx context.Context, r *Request, q *kmsg.JoinGroupReques
 	return a.Groups.BeginJoinGroup(ctx, client(r), q)
 }
 
-func (a *API) syncGroup(ctx context.Context, _ *Request, q *kmsg.SyncGroupRequest) func(context.Context) *kmsg.SyncGroupResponse {
+// syncGroup wants from version 5 on to be told what protocol the member means.
+func (a *API) syncGroup(ctx context.Context, r *Request, q *kmsg.SyncGroupRequest) func(context.Context) *kmsg.SyncGroupResponse {
+	if r.Version >= 5 && (q.ProtocolType == nil || q.Protocol == nil) {
+		response := respondTo(r, kmsg.NewPtrSyncGroupResponse())
+		response.ErrorCode = int16(protocol.InconsistentGroupProtocol)
+		return func(context.Context) *kmsg.SyncGroupResponse { return response }
+	}
 	return a.Groups.BeginSyncGroup(ctx, q)
 }
 
@@ -46,6 +54,36 @@ func (a *API) deleteGroups(ctx context.Context, _ *Request, q *kmsg.DeleteGroups
 	return a.Groups.DeleteGroups(ctx, q)
 }
 
+// offsetDelete removes offsets of a group (version 0). Partitions that there are not are refused one by one;
+// the others reach the coordinator.
 func (a *API) offsetDelete(ctx context.Context, _ *Request, q *kmsg.OffsetDeleteRequest) *kmsg.OffsetDeleteResponse {
-	return a.Groups.OffsetDelete(ctx, q)
+	var unknown []kmsg.OffsetDeleteResponseTopic
+	for i := range q.Topics {
+		t := &q.Topics[i]
+		answer := kmsg.NewOffsetDeleteResponseTopic()
+		answer.Topic = t.Topic
+		t.Partitions = slices.DeleteFunc(t.Partitions, func(p kmsg.OffsetDeleteRequestTopicPartition) bool {
+			if a.exists(t.Topic, p.Partition) {
+				return false
+			}
+			refused := kmsg.NewOffsetDeleteResponseTopicPartition()
+			refused.Partition, refused.ErrorCode = p.Partition, int16(protocol.UnknownTopicOrPartition)
+			answer.Partitions = append(answer.Partitions, refused)
+			return true
+		})
+		if len(answer.Partitions) > 0 {
+			unknown = append(unknown, answer)
+		}
+	}
+	q.Topics = slices.DeleteFunc(q.Topics, func(t kmsg.OffsetDeleteRequestTopic) bool { return len(t.Partitions) == 0 })
+	response := a.Groups.OffsetDelete(ctx, q)
+	if response.ErrorCode == 0 {
+		response.Topics = append(response.Topics, unknown...)
+	}
+	return response
+}
+
+// exists reports whether this broker's image has a partition.
+func (a *API) exists(topic string, partition int32) bool {
+	return a.View.Image().Partition(protocol.TopicPartition{Topic: topic, Partition: partition}) != nil
 }

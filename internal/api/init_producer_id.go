@@ -19,6 +19,10 @@ func (a *API) initProducerID(ctx context.Context, r *Request, q *kmsg.InitProduc
 		response.ErrorCode = int16(protocol.InvalidRequest)
 		return response
 	}
+	if q.ProducerID != -1 || q.ProducerEpoch != -1 { // only a transactional producer has an epoch to raise
+		response.ErrorCode = int16(protocol.InvalidRequest)
+		return response
+	}
 	id, err := a.producers.next(func() (protocol.ProducerID, int32, error) { return a.Controller.AllocateProducerIDs(ctx, a.Self) })
 	if err != nil {
 		a.Logger.Error("no producer ids can be had", "error", err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -45,6 +46,10 @@ func (a *API) resourcesOf(kind int8) []string {
 			names = append(names, strconv.Itoa(int(b.ID)))
 		}
 		return names
+	case brokerLoggerResource:
+		return []string{strconv.Itoa(int(a.Self))}
+	case groupResource:
+		return a.View.Configured(metadata.GroupEntities)
 	}
 	return nil
 }

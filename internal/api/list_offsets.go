@@ -22,23 +22,50 @@ const (
 var sinceListOffsets = map[int64]int16{maxTimestampOffset: 7, earliestLocalOffset: 8, latestTieredOffset: 9, earliestPending: 11}
 
 // listOffsets finds offsets by time (versions 1 to 11). Isolation bounds what "latest" means: the last
-// stable offset for read_committed, else the high watermark. A time that no record reaches gives -1.
+// stable offset for read_committed, else the high watermark. A time that no record reaches gives -1. A
+// partition that is asked for twice is answered once, and refused.
 func (a *API) listOffsets(r *Request, q *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsResponse {
 	response := respondTo(r, kmsg.NewPtrListOffsetsResponse())
+	asked := map[protocol.TopicPartition]int{}
+	for i := range q.Topics {
+		for _, p := range q.Topics[i].Partitions {
+			asked[protocol.TopicPartition{Topic: q.Topics[i].Topic, Partition: p.Partition}]++
+		}
+	}
 	for _, t := range q.Topics {
 		topic := kmsg.NewListOffsetsResponseTopic()
 		topic.Topic = t.Topic
 		for i := range t.Partitions {
-			topic.Partitions = append(topic.Partitions, a.listOffset(q, t.Topic, &t.Partitions[i]))
+			tp := protocol.TopicPartition{Topic: t.Topic, Partition: t.Partitions[i].Partition}
+			switch asked[tp] {
+			case 1:
+				topic.Partitions = append(topic.Partitions, a.listOffset(q, t.Topic, &t.Partitions[i]))
+			case 0: // answered
+			default:
+				topic.Partitions = append(topic.Partitions, noOffset(tp.Partition, protocol.InvalidRequest))
+				asked[tp] = 0
+			}
 		}
-		response.Topics = append(response.Topics, topic)
+		if len(topic.Partitions) > 0 {
+			response.Topics = append(response.Topics, topic)
+		}
 	}
 	return response
 }
 
-func (a *API) listOffset(q *kmsg.ListOffsetsRequest, topic string, asked *kmsg.ListOffsetsRequestTopicPartition) kmsg.ListOffsetsResponseTopicPartition {
+// noOffset is an answer without an offset.
+func noOffset(partition int32, err error) kmsg.ListOffsetsResponseTopicPartition {
 	answer := kmsg.NewListOffsetsResponseTopicPartition()
-	answer.Partition, answer.Timestamp, answer.Offset, answer.LeaderEpoch = asked.Partition, -1, -1, -1
+	answer.Partition, answer.Timestamp, answer.Offset, answer.LeaderEpoch = partition, -1, -1, -1
+	answer.ErrorCode = int16(protocol.CodeOf(err))
+	return answer
+}
+
+func (a *API) listOffset(q *kmsg.ListOffsetsRequest, topic string, asked *kmsg.ListOffsetsRequestTopicPartition) kmsg.ListOffsetsResponseTopicPartition {
+	answer := noOffset(asked.Partition, nil)
+	if q.IsolationLevel < 0 || q.IsolationLevel > 1 {
+		return noOffset(asked.Partition, protocol.UnknownServerError) // Kafka's answer too
+	}
 	p, err := a.Replicas.Partition(protocol.TopicPartition{Topic: topic, Partition: asked.Partition})
 	if err == nil {
 		err = p.CheckLeader(protocol.LeaderEpoch(asked.CurrentLeaderEpoch))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -23,6 +24,10 @@ func (a *API) metadata(_ context.Context, r *Request, body []byte) server.Reply 
 	if err != nil {
 		return a.malformed(r, err)
 	}
+	if r.Version < 12 && slices.ContainsFunc(q.Topics, func(t kmsg.MetadataRequestTopic) bool { return t.Topic == nil || t.TopicID != [16]byte{} }) {
+		return server.Reply{Response: encode(r, metadataRefused(r, q))}
+	}
+	q.Topics = askedOnce(q.Topics)
 	missing := a.toCreate(r, q)
 	if len(missing) == 0 {
 		return server.Reply{Response: encode(r, a.metadataNow(r, q, nil))}
@@ -33,6 +38,43 @@ func (a *API) metadata(_ context.Context, r *Request, body []byte) server.Reply 
 	}}
 }
 
+// askedOnce drops topics that a request names again.
+func askedOnce(topics []kmsg.MetadataRequestTopic) []kmsg.MetadataRequestTopic {
+	if len(topics) < 2 {
+		return topics
+	}
+	type key struct {
+		name string
+		id   protocol.TopicID
+	}
+	seen := make(map[key]bool, len(topics))
+	return slices.DeleteFunc(topics, func(t kmsg.MetadataRequestTopic) bool {
+		k := key{id: t.TopicID}
+		if t.Topic != nil {
+			k.name = *t.Topic
+		}
+		again := seen[k]
+		seen[k] = true
+		return again
+	})
+}
+
+// metadataRefused answers a request that names topics by id in a version that cannot: 10 and 11 have the
+// field already (KIP-516).
+func metadataRefused(r *Request, q *kmsg.MetadataRequest) *kmsg.MetadataResponse {
+	response := respondTo(r, kmsg.NewPtrMetadataResponse())
+	response.AuthorizedOperations = notAsked
+	for _, asked := range q.Topics {
+		t := kmsg.NewMetadataResponseTopic()
+		t.ErrorCode, t.Topic, t.TopicID, t.AuthorizedOperations = int16(protocol.InvalidRequest), asked.Topic, asked.TopicID, notAsked
+		if t.Topic == nil {
+			t.Topic = new(string)
+		}
+		response.Topics = append(response.Topics, t)
+	}
+	return response
+}
+
 // toCreate lists the topics that the request creates.
 func (a *API) toCreate(r *Request, q *kmsg.MetadataRequest) []string {
 	if r.Version >= 4 && !q.AllowAutoTopicCreation || !a.Config().Bool("auto.create.topics.enable") {
@@ -41,7 +83,7 @@ func (a *API) toCreate(r *Request, q *kmsg.MetadataRequest) []string {
 	var missing []string
 	image := a.View.Image()
 	for _, t := range q.Topics {
-		if t.Topic != nil && *t.Topic != "" && image.Topic(*t.Topic) == nil && protocol.ValidateTopicName(*t.Topic) == nil {
+		if t.Topic != nil && *t.Topic != "" && t.TopicID == [16]byte{} && image.Topic(*t.Topic) == nil && protocol.ValidateTopicName(*t.Topic) == nil {
 			missing = append(missing, *t.Topic)
 		}
 	}
@@ -91,12 +133,12 @@ func (a *API) metadataNow(r *Request, q *kmsg.MetadataRequest, failed map[string
 	return response
 }
 
-// metadataAsked answers for one topic of the request, by name or by id.
+// metadataAsked answers for one topic of the request, by its id where it has one, otherwise by its name.
 func (a *API) metadataAsked(r *Request, q *kmsg.MetadataRequest, image *metadata.Image, asked kmsg.MetadataRequestTopic, failed map[string]error) kmsg.MetadataResponseTopic {
 	var found *metadata.Topic
 	err := error(protocol.UnknownTopicOrPartition)
 	switch {
-	case asked.Topic != nil:
+	case asked.Topic != nil && asked.TopicID == [16]byte{}:
 		found = image.Topic(*asked.Topic)
 		if protocol.ValidateTopicName(*asked.Topic) != nil {
 			err = protocol.InvalidTopic

@@ -2,42 +2,67 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// offsetCommit stores offsets of a group (versions 2 to 10). From version 10 on topics go by id: those that
-// are not known are refused one by one, the others reach the coordinator under their names.
+// offsetCommit stores offsets of a group (versions 2 to 10). From version 10 on topics go by id. Partitions
+// that are not known are refused one by one, the others reach the coordinator under their topics' names.
 func (a *API) offsetCommit(ctx context.Context, r *Request, q *kmsg.OffsetCommitRequest) func(context.Context) *kmsg.OffsetCommitResponse {
 	var unknown []kmsg.OffsetCommitResponseTopic
 	topics := q.Topics[:0]
 	for _, t := range q.Topics {
 		name, err := a.topicName(r.Version >= 10, t.Topic, t.TopicID)
-		if err == nil && a.View.Image().Topic(name) == nil {
-			err = protocol.UnknownTopicOrPartition
-		}
 		if err != nil {
-			unknown = append(unknown, refusedCommit(t, err))
+			unknown = append(unknown, refusedCommit(t, t.Partitions, err))
 			continue
 		}
 		t.Topic = name
-		topics = append(topics, t)
+		known := func(p kmsg.OffsetCommitRequestTopicPartition) bool { return a.exists(name, p.Partition) }
+		if gone := without(t.Partitions, known); len(gone) > 0 {
+			unknown = append(unknown, refusedCommit(t, gone, protocol.UnknownTopicOrPartition))
+			t.Partitions = slices.DeleteFunc(t.Partitions, func(p kmsg.OffsetCommitRequestTopicPartition) bool { return !known(p) })
+		}
+		if len(t.Partitions) > 0 {
+			topics = append(topics, t)
+		}
 	}
 	q.Topics = topics
 	wait := a.Groups.BeginOffsetCommit(ctx, q)
 	return func(ctx context.Context) *kmsg.OffsetCommitResponse {
 		response := wait(ctx)
-		response.Topics = append(response.Topics, unknown...)
+		for _, refused := range unknown {
+			at := slices.IndexFunc(response.Topics, func(t kmsg.OffsetCommitResponseTopic) bool {
+				return t.Topic == refused.Topic && t.TopicID == refused.TopicID
+			})
+			if at < 0 {
+				response.Topics = append(response.Topics, refused)
+				continue
+			}
+			response.Topics[at].Partitions = append(response.Topics[at].Partitions, refused.Partitions...)
+		}
 		return response
 	}
 }
 
-func refusedCommit(t kmsg.OffsetCommitRequestTopic, err error) kmsg.OffsetCommitResponseTopic {
+// without copies the elements that a condition does not hold for.
+func without[E any](elements []E, holds func(E) bool) []E {
+	var rest []E
+	for _, e := range elements {
+		if !holds(e) {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+func refusedCommit(t kmsg.OffsetCommitRequestTopic, partitions []kmsg.OffsetCommitRequestTopicPartition, err error) kmsg.OffsetCommitResponseTopic {
 	answer := kmsg.NewOffsetCommitResponseTopic()
 	answer.Topic, answer.TopicID = t.Topic, t.TopicID
-	for _, p := range t.Partitions {
+	for _, p := range partitions {
 		one := kmsg.NewOffsetCommitResponseTopicPartition()
 		one.Partition, one.ErrorCode = p.Partition, int16(protocol.CodeOf(err))
 		answer.Partitions = append(answer.Partitions, one)

@@ -26,9 +26,12 @@ func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply
 		return a.malformed(r, err)
 	}
 	acks := replica.Acks(p.request.Acks)
-	if acks < replica.AcksAll || acks > replica.AcksLeader {
+	switch {
+	case p.request.TransactionID == nil && transactional(&p.request):
+		a.refuseAll(p, protocol.TransactionalIDAuthorizationFailed)
+	case acks < replica.AcksAll || acks > replica.AcksLeader:
 		a.refuseAll(p, protocol.InvalidRequiredAcks)
-	} else {
+	default:
 		a.appendAll(ctx, p, acks)
 	}
 	switch {
@@ -92,6 +95,23 @@ func (p *produce) wait(ctx context.Context) {
 			answer.BaseOffset, answer.LogStartOffset, answer.LogAppendTime = -1, -1, -1
 		}
 	}
+}
+
+// transactional reports whether one of the batches belongs to a transaction, which the request's transactional
+// id has to answer for.
+func transactional(q *kmsg.ProduceRequest) bool {
+	for i := range q.Topics {
+		for j := range q.Topics[i].Partitions {
+			if inTransaction(q.Topics[i].Partitions[j].Records) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func inTransaction(b record.Batch) bool {
+	return len(b) >= record.HeaderSize && b.Magic() == 2 && b.Transactional()
 }
 
 // refuseAll answers every partition of the request with the same error.
@@ -166,6 +186,9 @@ func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records
 	}
 	if err := p.CheckLeader(protocol.NoLeaderEpoch); err != nil {
 		return wait, err
+	}
+	if inTransaction(records) { // nobody can have begun a transaction: there is no coordinator for them yet
+		return wait, protocol.Errorf(protocol.InvalidProducerIDMapping, "Transactions are not supported yet.")
 	}
 	validated, err := p.Validate(records, record.FromClient, version, a.Now())
 	if err != nil {

@@ -75,6 +75,7 @@ func table() []route {
 		served(kmsg.AlterConfigs, 0, 2, later((*API).alterConfigs)),
 		served(kmsg.AlterReplicaLogDirs, 0, 2, later((*API).alterReplicaLogDirs)),
 		served(kmsg.DescribeLogDirs, 0, 5, now((*API).describeLogDirs)),
+		served(kmsg.ElectLeaders, 0, 2, later((*API).electLeaders)),
 		served(kmsg.IncrementalAlterConfigs, 0, 1, later((*API).incrementalAlterConfigs)),
 		served(kmsg.ListConfigResources, 0, 1, now((*API).listConfigResources)),
 		served(kmsg.CreatePartitions, 0, 3, later((*API).createPartitions)),

@@ -16,6 +16,7 @@ const (
 	SourceDynamicDefaultBroker Source = 3
 	SourceStaticBroker         Source = 4
 	SourceDefault              Source = 5
+	SourceDynamicBrokerLogger  Source = 6
 	SourceGroup                Source = 8
 )
 

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
@@ -28,4 +29,18 @@ func (v *View) Refresh(ctx context.Context, entity metadata.Entity) error {
 	}
 	v.change(nil, v.configure(nil, entity, data, stat.Mzxid)...)
 	return nil
+}
+
+// Configured lists the names of the entities of one type that have a configuration, sorted.
+func (v *View) Configured(kind string) []string {
+	v.changing.Lock()
+	defer v.changing.Unlock()
+	var names []string
+	for entity := range v.configs {
+		if name, err := znode.Desanitize(entity.Name()); err == nil && entity.Type() == kind {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -1,0 +1,50 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// electLeaders elects leaders anew (versions 0 to 2; version 0 knows preferred elections only, KIP-460). A
+// null list of topics means all partitions that need an election, and only those are answered.
+func (a *API) electLeaders(ctx context.Context, r *Request, q *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {
+	response := respondTo(r, kmsg.NewPtrElectLeadersResponse())
+	ctx, cancel := within(ctx, q.TimeoutMillis)
+	defer cancel()
+	kind := controller.ElectionType(q.ElectionType)
+	if r.Version == 0 {
+		kind = controller.PreferredElection
+	}
+	if kind != controller.PreferredElection && kind != controller.UncleanElection {
+		response.ErrorCode = int16(protocol.InvalidRequest)
+		return response
+	}
+	var partitions []protocol.TopicPartition
+	if q.Topics != nil {
+		partitions = []protocol.TopicPartition{}
+	}
+	for _, t := range q.Topics {
+		for _, number := range t.Partitions {
+			partitions = append(partitions, protocol.TopicPartition{Topic: t.Topic, Partition: number})
+		}
+	}
+	places := map[string]int{}
+	for _, result := range a.Controller.ElectLeaders(ctx, kind, partitions) {
+		at, ok := places[result.Topic]
+		if !ok {
+			at = len(response.Topics)
+			places[result.Topic] = at
+			t := kmsg.NewElectLeadersResponseTopic()
+			t.Topic = result.Topic
+			response.Topics = append(response.Topics, t)
+		}
+		p := kmsg.NewElectLeadersResponseTopicPartition()
+		p.Partition, p.ErrorCode, p.ErrorMessage = result.Partition, int16(protocol.CodeOf(result.Err)), protocol.MessageOf(result.Err)
+		response.Topics[at].Partitions = append(response.Topics[at].Partitions, p)
+	}
+	return response
+}

@@ -72,7 +72,7 @@ func (b *Broker) listen(context.Context, context.Context) error {
 		return err
 	}
 	b.server, err = server.New(server.Options{
-		Listeners: listeners, Handler: b.api.Handle, Limits: limits, Logger: b.logger,
+		Listeners: listeners, Listen: b.options.Listen, Handler: b.api.Handle, Limits: limits, Logger: b.logger,
 		IdleTimeout: c.Duration("connections.max.idle.ms"),
 		SendBuffer:  socketBuffer(c, "socket.send.buffer.bytes"), ReceiveBuffer: socketBuffer(c, "socket.receive.buffer.bytes"),
 	})
@@ -95,9 +95,6 @@ func connectionLimits(c *config.Broker) (server.Limits, error) {
 	limits := server.Limits{
 		MaxFrame: int(c.Int("socket.request.max.bytes")), MaxConnections: bounded(c.Int("max.connections")),
 		PerIP: bounded(c.Int("max.connections.per.ip")), PerIPOverrides: map[string]int{},
-	}
-	if files := descriptorLimit(); files > 0 {
-		limits.Descriptors = max(files-segmentFiles(files)-otherFiles, otherFiles)
 	}
 	if budget := c.Long("queued.max.request.bytes"); budget > 0 {
 		limits.InFlightBytes = budget

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,11 @@ type Options struct {
 	Memory bool
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
+	// Listen opens the address of a listener; nil means net.Listen.
+	Listen func(network, address string) (net.Listener, error)
+	// BootID names the boot of the kernel that holds the page cache under FS; empty means this kernel's. After
+	// a power cut it is another one.
+	BootID string
 	// Version is the program's, for metrics.
 	Version string
 	// Logger gets what an operator should know; nil discards it.
@@ -50,17 +56,15 @@ type Broker struct {
 	files      *log.FileCache
 	store      coordination.Store
 	closeStore func() error
-	// storeFailed is closed when the store's disk fails; nil for a store without one.
-	storeFailed <-chan struct{}
-	session     coordination.Session
-	id          protocol.BrokerID
-	replicas    *replica.Replicas
-	groups      *group.Coordinator
-	view        *view.View
-	controller  *controller.Controller
-	api         *api.API
-	server      *server.Server
-	metrics     atomic.Pointer[metrics.Registry]
+	session    coordination.Session
+	id         protocol.BrokerID
+	replicas   *replica.Replicas
+	groups     *group.Coordinator
+	view       *view.View
+	controller *controller.Controller
+	api        *api.API
+	server     *server.Server
+	metrics    atomic.Pointer[metrics.Registry]
 
 	// background is what runs until the broker stops.
 	background sync.WaitGroup

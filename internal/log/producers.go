@@ -24,6 +24,9 @@ type producers struct {
 // coordinators have none and are checked by their epoch alone.
 func (p *producers) check(f *batchFacts) (duplicate batchMeta, isDuplicate bool, err error) {
 	now := p.byID[f.producer]
+	if now == nil && f.epoch < protocol.NoProducerEpoch {
+		return batchMeta{}, false, protocol.Errorf(protocol.InvalidProducerEpoch, "Epoch of producer %d at offset %d is %d", f.producer, f.first, f.epoch)
+	}
 	if now == nil {
 		return batchMeta{}, false, nil // BR-021: any first sequence is accepted
 	}

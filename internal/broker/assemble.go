@@ -96,6 +96,9 @@ func connectionLimits(c *config.Broker) (server.Limits, error) {
 		MaxFrame: int(c.Int("socket.request.max.bytes")), MaxConnections: bounded(c.Int("max.connections")),
 		PerIP: bounded(c.Int("max.connections.per.ip")), PerIPOverrides: map[string]int{},
 	}
+	if files := descriptorLimit(); files > 0 {
+		limits.Descriptors = max(files-segmentFiles(files)-otherFiles, otherFiles)
+	}
 	if budget := c.Long("queued.max.request.bytes"); budget > 0 {
 		limits.InFlightBytes = budget
 	}

@@ -56,15 +56,17 @@ type Broker struct {
 	files      *log.FileCache
 	store      coordination.Store
 	closeStore func() error
-	session    coordination.Session
-	id         protocol.BrokerID
-	replicas   *replica.Replicas
-	groups     *group.Coordinator
-	view       *view.View
-	controller *controller.Controller
-	api        *api.API
-	server     *server.Server
-	metrics    atomic.Pointer[metrics.Registry]
+	// storeFailed is closed when the store's disk fails; nil for a store without one.
+	storeFailed <-chan struct{}
+	session     coordination.Session
+	id          protocol.BrokerID
+	replicas    *replica.Replicas
+	groups      *group.Coordinator
+	view        *view.View
+	controller  *controller.Controller
+	api         *api.API
+	server      *server.Server
+	metrics     atomic.Pointer[metrics.Registry]
 
 	// background is what runs until the broker stops.
 	background sync.WaitGroup

@@ -18,9 +18,17 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
-// segmentFiles is how many segment files are open at most: the rest of a usual limit of 20,000 descriptors
-// is for connections.
-const segmentFiles = 4000
+// otherFiles is how many descriptors are kept for what is neither a segment nor a client's connection.
+const otherFiles = 500
+
+// segmentFiles is how many segment files are open at most where the process may have limit descriptors: a
+// quarter of them, since connections need the rest.
+func segmentFiles(limit int) int {
+	if limit == 0 {
+		return 4000
+	}
+	return min(max(limit/4, 64), 16_000)
+}
 
 // openDirs locks the log directories and reads whose they are.
 func (b *Broker) openDirs(_, _ context.Context) error {
@@ -33,7 +41,7 @@ func (b *Broker) openDirs(_, _ context.Context) error {
 	if boot == "" && !b.options.Memory { // in memory nothing outlives the process
 		boot = logdir.KernelBootID()
 	}
-	b.files = log.NewFileCache(segmentFiles)
+	b.files = log.NewFileCache(segmentFiles(descriptorLimit()))
 	var err error
 	b.dirs, err = logdir.Open(logdir.Options{
 		FS: b.options.FS, Dirs: c.LogDirs(), MetadataDir: c.MetadataLogDir(), BrokerID: id, ClusterID: c.ClusterID(),
@@ -55,7 +63,7 @@ func (b *Broker) openStore(ctx, _ context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.store, b.closeStore = store, store.Close
+		b.store, b.closeStore, b.storeFailed = store, store.Close, store.Failed()
 	}
 	var err error
 	if b.session, err = b.store.Open(ctx, coordination.SessionOptions{}); err != nil {
@@ -73,15 +81,24 @@ func (b *Broker) loadLogs(ctx, _ context.Context) error {
 		return err
 	}
 	var unknown []string
+	var stray []protocol.TopicPartition
 	for _, f := range b.dirs.Found() {
-		if f.State == logdir.Current && topics[f.Partition.Topic] == nil {
+		t := topics[f.Partition.Topic]
+		switch {
+		case f.State != logdir.Current:
+		case t == nil:
 			unknown = append(unknown, f.Folder)
+		case !f.TopicID.IsZero() && f.TopicID != t.id:
+			stray = append(stray, f.Partition) // of an earlier topic of the same name
 		}
 	}
 	if len(unknown) > 0 {
 		return fmt.Errorf("%d partitions in the log directories are not known here (%s): "+
 			"to take them over from a Kafka broker, run 'barnabas adopt'; otherwise move them away",
 			len(unknown), strings.Join(unknown[:min(len(unknown), 3)], ", "))
+	}
+	if err := b.dirs.MarkStray(stray...); err != nil {
+		return err
 	}
 	return b.dirs.Load(ctx, func(tp protocol.TopicPartition, id protocol.TopicID) (config.Topic, bool) {
 		t := topics[tp.Topic]

@@ -71,7 +71,8 @@ func New(o Options) *API {
 // Traffic is what was produced and fetched by topic.
 func (a *API) Traffic() *Traffic { return a.traffic }
 
-// Request is one request with its header parsed.
+// Request is one request with its header parsed. It is used again once the request has been answered, unless
+// it waits.
 type Request struct {
 	wire.RequestHeader
 	// Conn is where it came from.
@@ -84,23 +85,33 @@ type Request struct {
 // Handle is the [server.Handler] of this API. An unknown key, a version that is not served and a body that
 // does not decode close the connection, as Kafka does: the client's next request would be misread as well.
 func (a *API) Handle(ctx context.Context, c *server.Conn, f *server.Frame) server.Reply {
-	header, body, err := wire.ParseRequestHeader(f.Bytes)
+	r := a.pools.requests.Get().(*Request)
+	body, err := r.Parse(f.Bytes)
 	if err != nil {
 		return a.refuse(c, "a request header does not decode", "error", err)
 	}
-	r := &Request{RequestHeader: header, Conn: c, frame: f, pools: a.pools}
-	route := a.routes.find(header.Key)
-	if route == nil || route.internal && !c.Internal {
-		return a.refuse(c, "a request has an unknown API key", "key", header.Key)
+	r.Conn, r.frame, r.pools = c, f, a.pools
+	reply := a.observed(r, a.dispatch(ctx, r, body))
+	if reply.Wait == nil {
+		r.Conn, r.frame = nil, nil
+		a.pools.requests.Put(r) // with its client id, which the next request probably has too
 	}
-	if header.Key == int16(kmsg.ApiVersions) && !route.serves(header.Version) {
+	return reply
+}
+
+// dispatch hands the request to the handler of its key.
+func (a *API) dispatch(ctx context.Context, r *Request, body []byte) server.Reply {
+	route := a.routes.find(r.Key)
+	if route == nil || route.internal && !r.Conn.Internal {
+		return a.refuse(r.Conn, "a request has an unknown API key", "key", r.Key)
+	}
+	if r.Key == int16(kmsg.ApiVersions) && !route.serves(r.Version) {
 		return a.apiVersionsTooNew(r)
 	}
-	if !route.serves(header.Version) {
-		return a.refuse(c, "a request has a version that is not served", "api", kmsg.NameForKey(header.Key), "version", header.Version)
+	if !route.serves(r.Version) {
+		return a.refuse(r.Conn, "a request has a version that is not served", "api", kmsg.NameForKey(r.Key), "version", r.Version)
 	}
-	reply := route.handle(a, ctx, r, body)
-	return a.observed(r, reply)
+	return route.handle(a, ctx, r, body)
 }
 
 // observed reports the request once it is answered.
@@ -108,20 +119,24 @@ func (a *API) observed(r *Request, reply server.Reply) server.Reply {
 	if a.Observe == nil {
 		return reply
 	}
-	o := Observation{Key: r.Key, Version: r.Version, Local: time.Since(r.frame.Received)}
-	if reply.Wait == nil {
-		o.Total = o.Local
-		a.Observe(o)
-		return reply
+	local := time.Since(r.frame.Received)
+	if reply.Wait != nil {
+		reply.Wait = a.observedLater(r, local, reply.Wait)
+	} else {
+		a.Observe(Observation{Key: r.Key, Version: r.Version, Total: local, Local: local})
 	}
-	received, wait := r.frame.Received, reply.Wait
-	reply.Wait = func(ctx context.Context) *server.Response {
+	return reply
+}
+
+// observedLater is wait, and reports the request at its end.
+func (a *API) observedLater(r *Request, local time.Duration, wait func(context.Context) *server.Response) func(context.Context) *server.Response {
+	o, received := Observation{Key: r.Key, Version: r.Version, Local: local}, r.frame.Received
+	return func(ctx context.Context) *server.Response {
 		response := wait(ctx)
 		o.Total = time.Since(received)
 		a.Observe(o)
 		return response
 	}
-	return reply
 }
 
 // refuse closes the connection, and says why to the operator.

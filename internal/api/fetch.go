@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/server"
@@ -16,24 +14,22 @@ import (
 // The first look runs in the connection's reader. Where it finds fewer than min_bytes, the request waits:
 // appends mark the partitions that it watches, and only those are looked at again.
 func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
-	q := kmsg.NewPtrFetchRequest()
-	q.SetVersion(r.Version)
-	if err := q.ReadFrom(body); err != nil {
+	q, err := decodeFetch(r.Version, body)
+	if err != nil {
 		return a.malformed(r, err)
 	}
-	if q.IsolationLevel < 0 || q.IsolationLevel > 1 {
-		return server.Reply{Response: a.fetchImpossible(r, q, protocol.UnknownServerError)} // Kafka's answer too
+	if q.isolation < 0 || q.isolation > 1 {
+		return server.Reply{Response: a.fetchImpossible(r, &q, protocol.UnknownServerError)} // Kafka's answer too
 	}
-	s, err := a.sessions.find(q)
+	s, err := a.sessions.find(&q)
 	if err != nil {
 		return server.Reply{Response: a.fetchRefused(r, err)}
 	}
-	s.update(a, q)
-	f := &fetch{api: a, request: r, session: s, minBytes: int(q.MinBytes), left: a.fetchBytes(q), committed: q.IsolationLevel == 1, full: s.id == 0,
-		follower: q.ReplicaID >= 0 || q.ReplicaState.ID >= 0, final: q.SessionEpoch == sessionEpochFinal || r.Version < 7}
+	f := r.pools.fetches.Get().(*fetch)
+	f.begin(a, r, &q, s)
 	f.look()
-	wait := time.Duration(q.MaxWaitMillis) * time.Millisecond
-	if f.enough() || wait <= 0 || len(s.keys) == 0 {
+	wait := q.maxWait
+	if f.enough() || wait <= 0 || len(f.session.keys) == 0 {
 		return server.Reply{Response: f.answer()}
 	}
 	return server.Reply{Wait: func(ctx context.Context) *server.Response {
@@ -42,16 +38,12 @@ func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
 	}}
 }
 
-// fetchBytes is how many bytes the answer may have: the smaller of what the client and the broker allow.
-func (a *API) fetchBytes(q *kmsg.FetchRequest) int {
-	return int(min(q.MaxBytes, a.Config().Int("fetch.max.bytes")))
-}
-
-// fetch is one request in work; it holds the session's lock until it is answered.
+// fetch is one request in work, pooled; it holds the session's lock until it is answered.
 type fetch struct {
 	api     *API
 	request *Request
 	session *session
+	own     session // for a request without a session
 
 	minBytes int
 	left     int // bytes that the answer may still grow by
@@ -61,6 +53,43 @@ type fetch struct {
 	// failed is set where a partition has an error or diverges, which the client should learn at once.
 	failed  bool
 	results []fetchResult
+	again   []int // keys that go to the end of the queue
+}
+
+// begin takes over a request; s is nil where it has no session yet.
+func (f *fetch) begin(a *API, r *Request, q *fetchRequest, s *session) {
+	f.api, f.request, f.session = a, r, s
+	f.minBytes, f.found, f.failed = q.minBytes, 0, false
+	f.left = min(q.maxBytes, int(a.Config().Int("fetch.max.bytes")))
+	f.committed, f.follower, f.full, f.final = q.isolation == 1, q.follower, s == nil, q.epoch == sessionEpochFinal
+	if s == nil && f.final {
+		f.session = &f.own
+	} else if s == nil {
+		f.session = new(session)
+	}
+	if s == nil {
+		f.session.begin(q.version >= 13)
+	}
+	f.session.update(a, q)
+}
+
+// partsKept is for how many partitions memory is kept for the next request.
+const partsKept = 1024
+
+// end gives the parts back for another request.
+func (f *fetch) end() {
+	clear(f.results)
+	f.results, f.again = f.results[:0], f.again[:0]
+	if cap(f.results) > partsKept {
+		f.results = nil
+	}
+	if cap(f.own.parts) > partsKept {
+		f.own.keys, f.own.parts = nil, nil
+	}
+	f.own.reset()
+	pools := f.request.pools
+	f.api, f.request, f.session = nil, nil, nil
+	pools.fetches.Put(f)
 }
 
 // fetchResult is what one partition answers.
@@ -90,26 +119,26 @@ func (f *fetch) look() {
 	s := f.session
 	s.collect()
 	queue := s.queue
-	s.queue = s.queue[len(s.queue):]
-	var again []int
+	s.queue, s.spare = s.spare[:0], queue
+	f.again = f.again[:0]
 	for i, key := range queue {
-		part := s.parts[key]
-		if part == nil {
-			continue
-		}
 		if f.left <= 0 && f.found > 0 && !f.full {
 			s.queue = append(s.queue, queue[i:]...)
 			break
 		}
+		part := &s.parts[key]
 		part.queued = false
+		if !part.used {
+			continue
+		}
 		f.forgetResult(part)
 		result := f.read(part)
 		result.key = key
 		if f.keepResult(result) && (result.slice.Length > 0 || result.err != nil) {
-			again = append(again, key)
+			f.again = append(f.again, key)
 		}
 	}
-	for _, key := range again {
+	for _, key := range f.again {
 		s.enqueue(key)
 	}
 }
@@ -244,9 +273,10 @@ func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// answer frames the results and gives the session back.
+// answer frames the results and gives the session and the request in work back.
 func (f *fetch) answer() *server.Response {
 	s := f.session
+	defer f.end()
 	defer s.busy.Unlock()
 	switch {
 	case f.final:
@@ -265,7 +295,7 @@ func (f *fetch) answer() *server.Response {
 		}
 	}
 	if s.id == 0 && !f.final {
-		s.close()
+		s.close() // the cache has no room for it
 	}
 	return frameFetch(f.request, protocol.None, s.id, s.byID, f.results)
 }
@@ -273,6 +303,9 @@ func (f *fetch) answer() *server.Response {
 // count adds a result to the topic's traffic.
 func (f *fetch) count(result *fetchResult) {
 	if result.err == nil && result.slice.Length == 0 {
+		return
+	}
+	if f.api.View.Image().Topic(result.part.name) == nil {
 		return
 	}
 	counters := f.api.traffic.Topic(result.part.name)
@@ -289,15 +322,14 @@ func (a *API) fetchRefused(r *Request, err error) *server.Response {
 
 // fetchImpossible answers a request that cannot be carried out: for the request as a whole from version 7 on,
 // and up to version 12 for each partition.
-func (a *API) fetchImpossible(r *Request, q *kmsg.FetchRequest, err error) *server.Response {
+func (a *API) fetchImpossible(r *Request, q *fetchRequest, err error) *server.Response {
 	var results []fetchResult
-	for i := range q.Topics {
-		for j := range q.Topics[i].Partitions {
-			if r.Version < 13 {
-				part := &fetchPart{fetchKey: fetchKey{topic: q.Topics[i].Topic, number: q.Topics[i].Partitions[j].Partition}}
-				results = append(results, fetchResult{part: part, err: err, watermark: -1, stable: -1, start: -1})
-			}
+	topics := q.topics
+	q.eachPartition(&topics, func(topic fetchTopic, asked fetchAsked) {
+		if r.Version < 13 {
+			part := &fetchPart{fetchKey: fetchKey{topic: string(topic.name), number: asked.number}}
+			results = append(results, fetchResult{part: part, err: err, watermark: -1, stable: -1, start: -1})
 		}
-	}
+	})
 	return frameFetch(r, protocol.CodeOf(err), 0, r.Version >= 13, results)
 }

@@ -3,10 +3,9 @@ package api
 import (
 	"container/list"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/replica"
@@ -53,12 +52,15 @@ type session struct {
 
 	// busy is held while a request works on the session.
 	busy sync.Mutex
-	// parts is indexed by the watcher's keys; nil where a partition was forgotten.
-	parts   []*fetchPart
+	// parts is indexed by the watcher's keys. free lists those that were forgotten: a client that holds
+	// records of a partition back forgets it, and asks again.
+	parts   []fetchPart
+	free    []int
 	keys    map[fetchKey]int
 	watcher *replica.Watcher // nil until something waits
-	// queue lists the keys to look at, first come first served; queued marks what is in it.
-	queue []int
+	// queue lists the keys to look at, first come first served; a part's queued marks that it is there.
+	// spare is room for the next one.
+	queue, spare []int
 }
 
 // fetchKey names a partition within a session; the name is empty where topics go by id.
@@ -77,7 +79,7 @@ type fetchPart struct {
 	epoch    protocol.LeaderEpoch // as the client knows it; below 0 it does not
 	// lastEpoch is the epoch of the last record that the client has; below 0 it does not say.
 	lastEpoch protocol.LeaderEpoch
-	limit     protocol.Offset // unused for consumers
+	used      bool // false for one that was forgotten
 
 	partition *replica.Partition // nil until found
 	watch     *replica.Watch     // nil until something waits
@@ -88,19 +90,17 @@ type fetchPart struct {
 	toldWatermark, toldStart protocol.Offset
 }
 
-// find gives the session that a request names, its lock taken, or the error for the whole answer. The
-// session of a full fetch is new and has no id yet.
-func (s *sessions) find(q *kmsg.FetchRequest) (*session, error) {
-	byID := q.Version >= 13
-	if q.SessionEpoch == sessionEpochInitial || q.SessionEpoch == sessionEpochFinal {
-		s.end(q.SessionID)
-		fresh := &session{byID: byID, keys: map[fetchKey]int{}}
-		fresh.busy.Lock()
-		return fresh, nil
+// find gives the session that a request names, its lock taken, or the error for the whole answer; nil where
+// it is to be a new one.
+func (s *sessions) find(q *fetchRequest) (*session, error) {
+	byID := q.version >= 13
+	if q.epoch == sessionEpochInitial || q.epoch == sessionEpochFinal {
+		s.end(q.session)
+		return nil, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	element := s.byID[q.SessionID]
+	element := s.byID[q.session]
 	if element == nil {
 		return nil, protocol.FetchSessionIDNotFound
 	}
@@ -108,7 +108,7 @@ func (s *sessions) find(q *kmsg.FetchRequest) (*session, error) {
 	switch {
 	case found.byID != byID:
 		return nil, protocol.FetchSessionTopicIDError
-	case found.epoch != q.SessionEpoch, !found.busy.TryLock():
+	case found.epoch != q.epoch, !found.busy.TryLock():
 		return nil, protocol.InvalidFetchSessionEpoch
 	}
 	found.epoch = nextEpoch(found.epoch)
@@ -187,68 +187,105 @@ func nextEpoch(epoch int32) int32 {
 
 // close ends the session's watches.
 func (s *session) close() {
-	for _, part := range s.parts {
-		part.unwatch()
+	for i := range s.parts {
+		s.parts[i].unwatch()
 	}
+}
+
+// begin makes an empty session one of a request, its lock taken.
+func (s *session) begin(byID bool) {
+	s.busy.Lock()
+	s.byID = byID
+	if s.keys == nil {
+		s.keys = map[fetchKey]int{}
+	}
+}
+
+// reset makes a session without an id ready for another request.
+func (s *session) reset() {
+	clear(s.keys)
+	clear(s.parts)
+	s.parts, s.free, s.queue, s.spare = s.parts[:0], s.free[:0], s.queue[:0], s.spare[:0]
+	s.watcher = nil
 }
 
 // update takes over what a request says about its partitions: new ones, new offsets, forgotten ones.
-func (s *session) update(a *API, q *kmsg.FetchRequest) {
-	for i := range q.Topics {
-		t := &q.Topics[i]
-		for j := range t.Partitions {
-			s.put(a, fetchKey{t.Topic, t.TopicID, t.Partitions[j].Partition}, &t.Partitions[j])
-		}
-	}
-	for _, t := range q.ForgottenTopics {
-		for _, number := range t.Partitions {
-			s.forget(fetchKey{t.Topic, t.TopicID, number})
-		}
+func (s *session) update(a *API, q *fetchRequest) {
+	topics := q.topics
+	q.eachPartition(&topics, func(topic fetchTopic, asked fetchAsked) { s.put(a, topic, asked) })
+	if q.version >= 7 {
+		forgotten := q.forgotten
+		q.eachForgotten(&forgotten, s.forget)
 	}
 }
 
-func (s *session) put(a *API, key fetchKey, asked *kmsg.FetchRequestTopicPartition) {
-	at, known := s.keys[key]
+func (s *session) put(a *API, topic fetchTopic, asked fetchAsked) {
+	at, known := s.keys[fetchKey{string(topic.name), topic.id, asked.number}]
 	if !known {
-		at = len(s.parts)
-		s.keys[key] = at
-		s.parts = append(s.parts, &fetchPart{fetchKey: key, name: key.topic, result: -1, toldWatermark: -1, toldStart: -1})
+		at = s.add(fetchKey{a.ownName(borrowed(topic.name)), topic.id, asked.number})
 	}
-	part := s.parts[at]
-	part.offset, part.maxBytes = protocol.Offset(asked.FetchOffset), asked.PartitionMaxBytes
-	part.epoch = max(protocol.LeaderEpoch(asked.CurrentLeaderEpoch), protocol.NoLeaderEpoch)
-	part.lastEpoch = protocol.LeaderEpoch(asked.LastFetchedEpoch)
+	part := &s.parts[at]
+	part.offset, part.maxBytes, part.lastEpoch = asked.offset, asked.maxBytes, asked.lastEpoch
+	part.epoch = max(asked.epoch, protocol.NoLeaderEpoch)
 	if part.name == "" {
-		part.name, _ = a.topicName(true, "", key.id)
+		part.name, _ = a.topicName(true, "", topic.id)
 	}
 	s.enqueue(at)
 }
 
-func (s *session) forget(key fetchKey) {
-	if at, ok := s.keys[key]; ok {
-		s.parts[at].unwatch()
-		s.parts[at] = nil
-		delete(s.keys, key)
+// add gives a partition a place.
+func (s *session) add(key fetchKey) int {
+	at := len(s.parts)
+	if last := len(s.free) - 1; last >= 0 {
+		at, s.free = s.free[last], s.free[:last]
+	} else {
+		s.parts = append(s.parts, fetchPart{})
 	}
+	queued := s.parts[at].queued // of the one that was forgotten: the queue has the key already
+	s.parts[at] = fetchPart{fetchKey: key, name: key.topic, used: true, queued: queued, result: -1, toldWatermark: -1, toldStart: -1}
+	s.keys[key] = at
+	return at
+}
+
+// ownName is a topic's name in memory that does not go with the frame.
+func (a *API) ownName(name string) string {
+	if topic := a.View.Image().Topic(name); topic != nil {
+		return topic.Name
+	}
+	return strings.Clone(name)
+}
+
+func (s *session) forget(topic fetchTopic, number int32) {
+	key := fetchKey{string(topic.name), topic.id, number}
+	at, ok := s.keys[key]
+	if !ok {
+		return
+	}
+	part := &s.parts[at]
+	part.unwatch()
+	*part = fetchPart{queued: part.queued, result: -1}
+	delete(s.keys, key)
+	s.free = append(s.free, at)
 }
 
 // enqueue asks for a look at a partition.
 func (s *session) enqueue(key int) {
-	if part := s.parts[key]; part != nil && !part.queued {
+	if part := &s.parts[key]; !part.queued {
 		part.queued = true
 		s.queue = append(s.queue, key)
 	}
 }
 
-// collect puts the partitions that became dirty into the queue.
+// collect puts the partitions that became dirty into the queue. A key may be of a partition that has been
+// forgotten since, or of the next one in its place: a look too many does no harm.
 func (s *session) collect() {
 	if s.watcher == nil {
 		return
 	}
 	var buffer [16]int
 	for _, key := range s.watcher.Take(buffer[:0]) {
-		if part := s.parts[key]; part != nil {
-			part.watch.Arm()
+		if watch := s.parts[key].watch; watch != nil {
+			watch.Arm()
 			s.enqueue(key)
 		}
 	}
@@ -259,15 +296,15 @@ func (s *session) watchAll() {
 	if s.watcher == nil {
 		s.watcher = replica.NewWatcher()
 	}
-	for key, part := range s.parts {
-		if part != nil && part.watch == nil && part.partition != nil {
+	for key := range s.parts {
+		if part := &s.parts[key]; part.watch == nil && part.partition != nil {
 			part.watch = part.partition.Watch(s.watcher, key)
 		}
 	}
 }
 
 func (p *fetchPart) unwatch() {
-	if p != nil && p.watch != nil {
+	if p.watch != nil {
 		p.watch.Close()
 		p.watch = nil
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -22,7 +23,7 @@ import (
 func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply {
 	p := r.pools.produces.Get().(*produce)
 	p.reset(r)
-	if err := p.request.ReadFrom(body); err != nil {
+	if err := p.request.UnsafeReadFrom(body); err != nil { // strings are the frame's, see ownName
 		return a.malformed(r, err)
 	}
 	acks := replica.Acks(p.request.Acks)
@@ -119,7 +120,7 @@ func (a *API) refuseAll(p *produce, err error) {
 	p.failed = true
 	for i := range p.request.Topics {
 		t := &p.request.Topics[i]
-		answers := p.beginTopic(t, t.Topic)
+		answers := p.beginTopic(t, strings.Clone(t.Topic))
 		for j := range t.Partitions {
 			answers[j] = refusedProduce(t.Partitions[j].Partition, err)
 		}
@@ -139,7 +140,7 @@ func (p *produce) beginTopic(t *kmsg.ProduceRequestTopic, name string) []kmsg.Pr
 func (a *API) appendAll(ctx context.Context, p *produce, acks replica.Acks) {
 	for i := range p.request.Topics {
 		t := &p.request.Topics[i]
-		name, err := a.topicName(p.request.Version >= 13, t.Topic, t.TopicID)
+		name, err := a.topicName(p.request.Version >= 13, a.ownName(t.Topic), t.TopicID)
 		answers := p.beginTopic(t, name)
 		for j := range t.Partitions {
 			part := &t.Partitions[j]
@@ -151,13 +152,20 @@ func (a *API) appendAll(ctx context.Context, p *produce, acks replica.Acks) {
 			wait, failure := a.appendOne(ctx, protocol.TopicPartition{Topic: name, Partition: part.Partition}, part.Records, acks, p.request.Version, &answers[j])
 			if failure != nil {
 				answers[j] = refusedProduce(part.Partition, failure)
-				a.traffic.Topic(name).FailedProduces.Add(1)
+				a.countFailedProduce(name)
 				p.failed = true
 			} else if wait.partition != nil {
 				wait.topic, wait.atInTopic = i, j
 				p.waits = append(p.waits, wait)
 			}
 		}
+	}
+}
+
+// countFailedProduce counts a refused batch, if its topic exists.
+func (a *API) countFailedProduce(topic string) {
+	if a.View.Image().Topic(topic) != nil {
+		a.traffic.Topic(topic).FailedProduces.Add(1)
 	}
 }
 

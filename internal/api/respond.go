@@ -22,7 +22,7 @@ type answer struct {
 
 // pools keep the parts of answers for the next requests.
 type pools struct {
-	answers, fetchAnswers, produces sync.Pool
+	requests, answers, fetches, fetchAnswers, produces sync.Pool
 }
 
 func newPools() *pools {
@@ -40,6 +40,8 @@ func newPools() *pools {
 		}
 		return a
 	}
+	p.requests.New = func() any { return new(Request) }
+	p.fetches.New = func() any { return new(fetch) }
 	p.produces.New = func() any { return new(produce) }
 	return p
 }

@@ -6,7 +6,12 @@ import (
 )
 
 // Traffic counts what was produced and fetched, by topic. Its methods may be called concurrently.
-type Traffic struct{ topics sync.Map }
+type Traffic struct {
+	mu struct {
+		sync.RWMutex
+		topics map[string]*TopicTraffic
+	}
+}
 
 // TopicTraffic are the counters of one topic since the broker's start; they only rise.
 type TopicTraffic struct {
@@ -16,24 +21,42 @@ type TopicTraffic struct {
 	FailedProduces, FailedFetches atomic.Int64
 }
 
-func newTraffic() *Traffic { return new(Traffic) }
+func newTraffic() *Traffic {
+	t := new(Traffic)
+	t.mu.topics = map[string]*TopicTraffic{}
+	return t
+}
 
-// Topic is the counters of a topic; they come into being here.
+// Topic is the counters of a topic; they come into being here. Only for topics that exist: a name that a
+// client made up would be counted for ever.
 func (t *Traffic) Topic(name string) *TopicTraffic {
-	if counters, ok := t.topics.Load(name); ok {
-		return counters.(*TopicTraffic)
+	t.mu.RLock()
+	counters := t.mu.topics[name]
+	t.mu.RUnlock()
+	if counters != nil {
+		return counters
 	}
-	counters, _ := t.topics.LoadOrStore(name, new(TopicTraffic))
-	return counters.(*TopicTraffic)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if counters = t.mu.topics[name]; counters == nil {
+		counters = new(TopicTraffic)
+		t.mu.topics[name] = counters
+	}
+	return counters
 }
 
 // All calls f for every topic that had traffic, in no order.
 func (t *Traffic) All(f func(topic string, counters *TopicTraffic)) {
-	t.topics.Range(func(name, counters any) bool {
-		f(name.(string), counters.(*TopicTraffic))
-		return true
-	})
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for name, counters := range t.mu.topics {
+		f(name, counters)
+	}
 }
 
 // Forget drops the counters of a deleted topic.
-func (t *Traffic) Forget(name string) { t.topics.Delete(name) }
+func (t *Traffic) Forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.mu.topics, name)
+}

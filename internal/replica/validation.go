@@ -41,8 +41,11 @@ func validation(s *config.Topic) record.Validation {
 	if s.LogAppendTime {
 		v.TimestampType = record.LogAppendTime
 	}
+	if s.Compression == "producer" {
+		return v
+	}
 	codec, err := record.ParseCodec(s.Compression)
-	if err != nil { // "producer"
+	if err != nil {
 		return v
 	}
 	v.Recompress, v.Codec = true, codec

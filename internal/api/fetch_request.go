@@ -1,0 +1,162 @@
+package api
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/wire"
+)
+
+// A Fetch request is read in place, so that a consumer that catches up costs no allocation by the
+// partition.
+//
+//	replica i32 (to 14)  max_wait_ms i32  min_bytes i32  max_bytes i32  isolation i8
+//	session i32 (7)  session_epoch i32 (7)
+//	topics [ name (to 12) | id (13)
+//	  partitions [ number i32  current_leader_epoch i32 (9)  offset i64  last_fetched_epoch i32 (12)
+//	    log_start i64 (5)  max_bytes i32 ] ]
+//	forgotten (7) [ name (to 12) | id (13)  partitions [ i32 ] ]
+//	rack (11)  tags: 1 replica_state (15)
+//
+// From version 12 on lengths are compact and each struct ends with its tags.
+
+// fetchRequest is a request that has been found to be whole. It aliases the request's frame.
+type fetchRequest struct {
+	version            int16
+	maxWait            time.Duration
+	minBytes, maxBytes int
+	isolation          int8 // 1 is read_committed
+	follower           bool // from a broker, not a consumer
+	session, epoch     int32
+	topics, forgotten  wire.Reader // at the arrays
+}
+
+// fetchTopic is how a request names a topic.
+type fetchTopic struct {
+	name []byte // of the frame; empty where topics go by id
+	id   protocol.TopicID
+}
+
+// fetchAsked is what a request asks of one partition.
+type fetchAsked struct {
+	number    int32
+	epoch     protocol.LeaderEpoch // as the client knows it; below 0 it does not
+	lastEpoch protocol.LeaderEpoch // of the last record that the client has; below 0 it does not say
+	offset    protocol.Offset
+	maxBytes  int32
+}
+
+// decodeFetch reads a request and checks all of it.
+func decodeFetch(version int16, body []byte) (fetchRequest, error) {
+	q := fetchRequest{version: version, epoch: sessionEpochFinal}
+	r := wire.NewReader(body)
+	if version <= 14 {
+		q.follower = r.Int32() >= 0
+	}
+	q.maxWait = time.Duration(max(r.Int32(), 0)) * time.Millisecond
+	q.minBytes, q.maxBytes = int(r.Int32()), int(r.Int32())
+	q.isolation = r.Int8()
+	if version >= 7 {
+		q.session, q.epoch = r.Int32(), r.Int32()
+	}
+	q.topics = r
+	q.eachPartition(&r, func(fetchTopic, fetchAsked) {})
+	if version >= 7 {
+		q.forgotten = r
+		q.eachForgotten(&r, func(fetchTopic, int32) {})
+	}
+	q.trailer(&r)
+	return q, r.Err()
+}
+
+// trailer reads what follows the lists.
+func (q *fetchRequest) trailer(r *wire.Reader) {
+	switch {
+	case q.version >= 12:
+		r.NullableCompactBytes()
+	case q.version >= 11:
+		r.NullableBytes16()
+	}
+	if q.version < 12 {
+		return
+	}
+	for n := r.Uvarint(); n > 0 && r.Err() == nil; n-- {
+		tag, value := r.NextTag()
+		if tag == 1 && q.version >= 15 {
+			state := wire.NewReader(value)
+			q.follower = state.Int32() >= 0
+		}
+	}
+}
+
+// eachPartition hands over what the topics that r stands before ask for.
+func (q *fetchRequest) eachPartition(r *wire.Reader, f func(fetchTopic, fetchAsked)) {
+	for range q.arrayLen(r) {
+		topic := q.topic(r)
+		for range q.arrayLen(r) {
+			asked := fetchAsked{number: r.Int32(), epoch: protocol.NoLeaderEpoch, lastEpoch: protocol.NoLeaderEpoch}
+			if q.version >= 9 {
+				asked.epoch = protocol.LeaderEpoch(r.Int32())
+			}
+			asked.offset = protocol.Offset(r.Int64())
+			if q.version >= 12 {
+				asked.lastEpoch = protocol.LeaderEpoch(r.Int32())
+			}
+			if q.version >= 5 {
+				r.Int64()
+			}
+			asked.maxBytes = r.Int32()
+			q.skipTags(r)
+			if r.Err() != nil {
+				return
+			}
+			f(topic, asked)
+		}
+		q.skipTags(r)
+	}
+}
+
+// eachForgotten hands over the partitions that the session shall forget.
+func (q *fetchRequest) eachForgotten(r *wire.Reader, f func(topic fetchTopic, number int32)) {
+	for range q.arrayLen(r) {
+		topic := q.topic(r)
+		for range q.arrayLen(r) {
+			number := r.Int32()
+			if r.Err() != nil {
+				return
+			}
+			f(topic, number)
+		}
+		q.skipTags(r)
+	}
+}
+
+// arrayLen reads the length of an array; no element here has less than two bytes.
+func (q *fetchRequest) arrayLen(r *wire.Reader) int {
+	if q.version >= 12 {
+		return r.CompactArrayLen(2)
+	}
+	return r.ArrayLen(2)
+}
+
+func (q *fetchRequest) topic(r *wire.Reader) (t fetchTopic) {
+	switch {
+	case q.version >= 13:
+		t.id = r.UUID()
+	case q.version >= 12:
+		t.name = r.NullableCompactBytes()
+	default:
+		t.name = r.NullableBytes16()
+	}
+	return t
+}
+
+func (q *fetchRequest) skipTags(r *wire.Reader) {
+	if q.version >= 12 {
+		r.SkipTags()
+	}
+}
+
+// borrowed is b as a string without a copy: to look something up while the frame is there, never to keep.
+func borrowed(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,157 @@
+// Package raw is a client that sends the same request again and again and allocates nothing for it, so that
+// what is counted is the broker's.
+package raw
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/record"
+	"github.com/barnabas-mq/barnabas/internal/wire"
+)
+
+// lengthSize is the length in front of every frame.
+const lengthSize = 4
+
+// Conn is a connection to a broker with the one request that it sends. One goroutine uses it at a time.
+type Conn struct {
+	socket       net.Conn
+	key, version int16
+	frame        []byte // with its length
+	epoch        []byte // where frame has the epoch of a fetch session; nil without one
+	next         uint32 // the epoch that comes next
+	answer       []byte
+}
+
+// Dial connects; answers have at most answerMax bytes.
+func Dial(address string, answerMax int) (*Conn, error) {
+	socket, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{socket: socket, answer: make([]byte, answerMax)}, nil
+}
+
+// Close ends the connection.
+func (c *Conn) Close() error { return c.socket.Close() }
+
+// Prepare makes request the one that Do sends, in a version.
+func (c *Conn) Prepare(request kmsg.Request, version int16) {
+	request.SetVersion(version)
+	c.key, c.version, c.epoch = request.Key(), version, nil
+	c.frame = kmsg.NewRequestFormatter(kmsg.FormatterClientID("raw")).AppendRequest(nil, request, 0)
+}
+
+// Do sends the request and returns the body of its answer, which the next call writes over.
+func (c *Conn) Do() ([]byte, error) {
+	if c.epoch != nil {
+		binary.BigEndian.PutUint32(c.epoch, c.next)
+		c.next++
+	}
+	if _, err := c.socket.Write(c.frame); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(c.socket, c.answer[:lengthSize]); err != nil {
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint32(c.answer))
+	if size > len(c.answer) {
+		return nil, fmt.Errorf("an answer of %d bytes", size)
+	}
+	_, err := io.ReadFull(c.socket, c.answer[:size])
+	return c.answer[wire.ResponseHeaderSize(c.key, c.version):size], err
+}
+
+// Decode is Do for a request whose answer matters.
+func (c *Conn) Decode(response kmsg.Response) error {
+	body, err := c.Do()
+	if err != nil {
+		return err
+	}
+	response.SetVersion(c.version)
+	return response.ReadFrom(body)
+}
+
+// Session opens a fetch session with the request; from then on Do sends it as the session's next fetch.
+func (c *Conn) Session(request *kmsg.FetchRequest, version int16) error {
+	request.SessionID, request.SessionEpoch = 0, 0
+	c.Prepare(request, version)
+	var opened kmsg.FetchResponse
+	if err := c.Decode(&opened); err != nil {
+		return err
+	}
+	if opened.SessionID == 0 {
+		return errors.New("the broker opened no session")
+	}
+	request.SessionID, request.SessionEpoch = opened.SessionID, 0x5a5a5a5a
+	c.Prepare(request, version)
+	mark := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(opened.SessionID)), uint32(request.SessionEpoch))
+	at := bytes.Index(c.frame, mark) + len(mark)
+	c.epoch, c.next = c.frame[at-4:at], 1
+	return nil
+}
+
+// Topic names a topic for all versions of a request.
+type Topic struct {
+	// Name and ID name it; versions of requests use one or the other.
+	Name string
+	ID   [16]byte
+	// Partitions are those from 0 to Partitions-1.
+	Partitions int32
+}
+
+// Create makes a topic with replicas on one broker.
+func (c *Conn) Create(name string, partitions int32) (Topic, error) {
+	request := kmsg.NewPtrCreateTopicsRequest()
+	request.TimeoutMillis = 10_000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
+	request.Topics = append(request.Topics, topic)
+	c.Prepare(request, 7)
+	var response kmsg.CreateTopicsResponse
+	if err := c.Decode(&response); err != nil {
+		return Topic{}, err
+	}
+	if code := response.Topics[0].ErrorCode; code != 0 {
+		return Topic{}, fmt.Errorf("create topic %s: error %d", name, code)
+	}
+	return Topic{Name: name, ID: response.Topics[0].TopicID, Partitions: partitions}, nil
+}
+
+// Produce is a request with acks=all and a batch of one record of size bytes for each partition.
+func Produce(to Topic, size int) *kmsg.ProduceRequest {
+	request := kmsg.NewPtrProduceRequest()
+	request.Acks = -1
+	topic := kmsg.NewProduceRequestTopic()
+	topic.Topic, topic.TopicID = to.Name, to.ID
+	for number := range to.Partitions {
+		b := record.NewBuilder(record.BuilderOptions{ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1})
+		b.Append(1e12, nil, make([]byte, size))
+		partition := kmsg.NewProduceRequestTopicPartition()
+		partition.Partition, partition.Records = number, b.Build()
+		topic.Partitions = append(topic.Partitions, partition)
+	}
+	request.Topics = append(request.Topics, topic)
+	return request
+}
+
+// Fetch is a request without a session that reads up to bytes from each partition, from its first offset on.
+func Fetch(from Topic, bytes int32) *kmsg.FetchRequest {
+	request := kmsg.NewPtrFetchRequest()
+	request.MaxWaitMillis, request.MinBytes, request.MaxBytes, request.SessionEpoch = 500, 1, bytes*from.Partitions, -1
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID = from.Name, from.ID
+	for number := range from.Partitions {
+		partition := kmsg.NewFetchRequestTopicPartition()
+		partition.Partition, partition.PartitionMaxBytes, partition.CurrentLeaderEpoch = number, bytes, -1
+		topic.Partitions = append(topic.Partitions, partition)
+	}
+	request.Topics = append(request.Topics, topic)
+	return request
+}

@@ -50,7 +50,6 @@ type Adoption struct {
 	dirs     *logdir.Set
 	metadata string
 	plan     *Plan
-	zxid     int64
 
 	store   *quorum.Store
 	session coordination.Session

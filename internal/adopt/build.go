@@ -58,7 +58,7 @@ func (a *Adoption) makePlan(ctx context.Context, e *existing) error {
 	if b.source, err = a.readSource(); err != nil {
 		return err
 	}
-	p.Source, p.GoingBack, a.zxid = b.source.name, goingBack(b.source.kraft), b.source.zxid
+	p.Source, p.GoingBack = b.source.name, goingBack(b.source.kraft)
 	found := slices.Collect(maps.Values(b.folders))
 	if b.ends, err = scan(ctx, a.files, found, !b.source.certain, a.options.Progress); err != nil {
 		return err

@@ -23,9 +23,7 @@ type source struct {
 	// cannot be older than the logs.
 	nextProducerID P.ProducerID
 	certain        bool
-	// zxid is the number of the last write in the old cluster, which broker epochs must be above.
-	zxid    int64
-	notices []Notice
+	notices        []Notice
 }
 
 // oldTopic is a topic as the old cluster knew it.

@@ -37,7 +37,7 @@ func readKRaft(files vfs.FS, dirs []string) (*source, error) {
 func fromImage(image *kraft.Image, path string) *source {
 	s := newSource(path)
 	s.kraft, s.complete, s.certain = true, true, true
-	s.zxid, s.nextProducerID = int64(image.End), image.NextProducerID
+	s.nextProducerID = image.NextProducerID
 	for _, topic := range image.Topics {
 		t := s.topic(topic.Name)
 		t.id, t.configKnown = topic.ID, true

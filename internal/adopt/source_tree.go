@@ -18,8 +18,6 @@ type dumped struct {
 	Path   string  `json:"path"`
 	Data   *string `json:"data"`
 	Base64 *string `json:"data_base64"`
-	Czxid  int64   `json:"czxid"`
-	Mzxid  int64   `json:"mzxid"`
 }
 
 // tree is a dump, below the chroot of the cluster.
@@ -27,13 +25,12 @@ type tree struct {
 	nodes map[string][]byte
 	// paths are those of nodes, in order.
 	paths []string
-	zxid  int64
 }
 
 // parseTree reads a dump; of several clusters with their own chroots it takes the one with this id.
 func parseTree(text []byte, cluster string) (*tree, error) {
 	nodes := map[string][]byte{}
-	zxid, number := int64(0), 0
+	number := 0
 	for line := range bytes.Lines(text) {
 		number++
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -47,13 +44,13 @@ func parseTree(text []byte, cluster string) (*tree, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
-		nodes[d.Path], zxid = data, max(zxid, d.Czxid, d.Mzxid)
+		nodes[d.Path] = data
 	}
 	chroot, err := findChroot(nodes, cluster)
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{nodes: map[string][]byte{}, zxid: zxid}
+	t := &tree{nodes: map[string][]byte{}}
 	for path, data := range nodes {
 		if below, ok := strings.CutPrefix(path, chroot+"/"); ok {
 			t.nodes["/"+below] = data
@@ -114,7 +111,7 @@ func (t *tree) below(path string) []string {
 // fromTree translates a dump.
 func fromTree(t *tree, name string) (*source, error) {
 	s := newSource(name)
-	s.complete, s.zxid = true, t.zxid
+	s.complete = true
 	for _, topic := range t.below(znode.TopicsPath) {
 		if strings.Contains(topic, "/") {
 			continue

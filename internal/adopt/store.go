@@ -88,7 +88,7 @@ func (a *Adoption) openStore(ctx context.Context) (err error) {
 		return nil
 	}
 	a.store, err = quorum.Open(quorum.Options{
-		FS: a.files, Dir: a.metadata, NodeID: a.dirs.BrokerID(), Logger: a.options.Logger, Now: a.options.Now, Zxid: a.zxid,
+		FS: a.files, Dir: a.metadata, NodeID: a.dirs.BrokerID(), Logger: a.options.Logger, Now: a.options.Now,
 	})
 	if err != nil {
 		return err

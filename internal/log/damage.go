@@ -57,7 +57,7 @@ func lostEnd(file io.ReaderAt, one *scanned, size int64) (bool, error) {
 	}
 	h := one.head
 	h.Size = int(size - one.size)
-	w := walk(file, one.size, size, make([]byte, scanBuffer))
+	w := walk(file, one.size, size, scanBytes(size))
 	w.pos = one.size
 	err := w.checkCRC(&h)
 	if err != nil && !isBadBatch(err) {
@@ -73,7 +73,7 @@ func (l *Log) batchesBehind(i int, f *openFile, one *scanned) (here, later bool,
 	size := list[i].size.Load()
 	if n := int64(one.head.Size); n > 0 && n < size-one.size {
 		// The header may be right: then the next batch is where it says.
-		w := walk(f, one.size+n, size, make([]byte, scanBuffer))
+		w := walk(f, one.size+n, size, scanBytes(size))
 		_, err := w.nextChecked(one.end)
 		if err == nil || !isBadBatch(err) && !ended(err) {
 			return err == nil, false, err

@@ -31,7 +31,7 @@ func (d *dumper) dumpLog(base protocol.Offset) error {
 	var gaps []pair
 	var large []byte
 	var decompressor record.Decompressor
-	w := walk(f, 0, size, make([]byte, scanBuffer))
+	w := walk(f, 0, size, scanBytes(size))
 	for {
 		h, err := w.next()
 		if ended(err) || errors.Is(err, record.ErrShort) {

@@ -165,7 +165,7 @@ func (l *Log) epochBehind(list segments) (protocol.LeaderEpoch, error) {
 // walkEpochs adds the epochs that begin within a segment.
 func (l *Log) walkEpochs(s *segment, f *openFile, found epochs) (epochs, error) {
 	size := s.size.Load()
-	w := walk(f, 0, size, make([]byte, min(scanBuffer, max(size, record.HeaderSize))))
+	w := walk(f, 0, size, scanBytes(size))
 	for {
 		h, err := w.next()
 		if ended(err) || isBadBatch(err) {

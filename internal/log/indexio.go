@@ -220,7 +220,7 @@ func (l *Log) rebuild(s *segment, log io.ReaderAt) (built, error) {
 // rebuildFrom goes on from what is known of the batches before an index entry; see resume.
 func (l *Log) rebuildFrom(s *segment, log io.ReaderAt, b built) (built, error) {
 	interval, size := int64(l.config.Load().IndexIntervalBytes), s.size.Load()
-	w := walk(log, b.lastEntry, size, make([]byte, min(scanBuffer, max(size-b.lastEntry, record.HeaderSize))))
+	w := walk(log, b.lastEntry, size, scanBytes(size-b.lastEntry))
 	for {
 		h, err := w.next()
 		if ended(err) {

@@ -236,7 +236,7 @@ func (l *Log) scanSegment(s *segment, from protocol.Offset, repair *epochRepair)
 		}
 	}
 	interval := int64(l.config.Load().IndexIntervalBytes)
-	w := walk(f, position, size, make([]byte, min(scanBuffer, max(size-position, record.HeaderSize))))
+	w := walk(f, position, size, scanBytes(size-position))
 	w.expected, out.from = expected, expected
 	for {
 		h, err := w.nextChecked(s.base)
@@ -271,7 +271,7 @@ func (l *Log) startScan(s *segment, f *openFile, from protocol.Offset, b *built,
 	size := s.size.Load()
 	if repair.powerCut {
 		interval := int64(l.config.Load().IndexIntervalBytes)
-		w := walk(f, 0, size, make([]byte, min(scanBuffer, max(size, record.HeaderSize))))
+		w := walk(f, 0, size, scanBytes(size))
 		for {
 			h, err := w.next()
 			if next := s.base + protocol.Offset(b.next); next >= from || ended(err) || err == nil && h.LastOffset >= from {

@@ -125,7 +125,7 @@ func (l *Log) eachHeader(s *segment, from protocol.Offset, visit func(*walker, *
 		}
 		position = lookupOffset(entries, s.relative(from))
 	}
-	w := walk(f, position, size, make([]byte, min(scanBuffer, max(size-position, record.HeaderSize))))
+	w := walk(f, position, size, scanBytes(size-position))
 	for {
 		h, err := w.next()
 		if ended(err) {

@@ -30,6 +30,11 @@ const (
 	controlBatchMax = 64 << 10
 )
 
+// scanBytes is a buffer to scan length bytes with.
+func scanBytes(length int64) []byte {
+	return make([]byte, min(scanBuffer, max(length, record.HeaderSize)))
+}
+
 // errWrongCRC is why a whole batch is bad; it is a *record.CorruptError, as all such reasons are.
 func errWrongCRC(h *record.Header) error {
 	return &record.CorruptError{Code: protocol.CorruptMessage, Offset: h.BaseOffset, Reason: "wrong CRC"}
@@ -100,8 +105,7 @@ func (w *walker) checkCRC(h *record.Header) error {
 // least, and returns its position or -1. It is how damage is told from a torn tail. A batch within the value
 // of a torn record does not count: behind a real one stands another, or the end.
 func findBatch(file io.ReaderAt, from, end int64, least protocol.Offset) (int64, error) {
-	buf := make([]byte, scanBuffer)
-	probe := make([]byte, scanBuffer)
+	buf, probe := scanBytes(end-from), scanBytes(end-from)
 	for at := from; at+record.HeaderSize <= end; {
 		n := min(int64(len(buf)), end-at)
 		if err := readFull(file, buf[:n], at); err != nil {

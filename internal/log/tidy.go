@@ -127,7 +127,7 @@ func (l *Log) nextOffsetIn(f fileOf) (protocol.Offset, error) {
 	if err != nil {
 		return 0, err
 	}
-	w := walk(file, 0, size, make([]byte, scanBuffer))
+	w := walk(file, 0, size, scanBytes(size))
 	for {
 		_, err := w.next()
 		if errors.Is(err, io.EOF) {

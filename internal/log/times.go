@@ -221,7 +221,7 @@ func (l *Log) searchSegment(s *segment, start protocol.Offset, timestamp int64, 
 		return notFound, false, err
 	}
 	from := lookupOffset(entries, max(int64(entry.relative), s.relative(start)))
-	w := walk(f, min(from, size), size, make([]byte, min(scanBuffer, max(size-from, record.HeaderSize))))
+	w := walk(f, min(from, size), size, scanBytes(size-from))
 	for {
 		h, err := w.next()
 		if ended(err) {

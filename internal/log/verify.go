@@ -57,7 +57,7 @@ func (l *Log) verifySegment(ctx context.Context, s *segment, from, to protocol.O
 	if err != nil {
 		return err
 	}
-	w := walk(f, start, size, make([]byte, scanBuffer))
+	w := walk(f, start, size, scanBytes(size-start))
 	for w.expected < to {
 		if err := ctx.Err(); err != nil {
 			return err

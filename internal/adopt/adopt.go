@@ -39,7 +39,12 @@ type Options struct {
 	Progress func(done, of int)
 	// Logger gets what an operator should know; nil discards it.
 	Logger *slog.Logger
+
+	transactionBytes int // less than the usual in tests
 }
+
+// transactionBytes is about how much is written into the store at once.
+const transactionBytes = 256 << 10
 
 // Adoption is one take-over. It holds the locks of the directories until Close, so that no broker runs on
 // them. It is for one goroutine.
@@ -66,6 +71,9 @@ func Open(ctx context.Context, o Options) (*Adoption, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.transactionBytes == 0 {
+		o.transactionBytes = transactionBytes
 	}
 	if o.Progress == nil {
 		o.Progress = func(int, int) {}

@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/logdir"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
-	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
 // Of a topic that nothing is known of but its folders, nothing is deleted.
@@ -251,53 +249,6 @@ Quota configs for user-principal 'alice' are producer_byte_rate=1000.0
 		"defaults": {"log.retention.ms": "999999999"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A topic with too many partitions for one transaction is registered in several, and a crash between them
-// leaves what a second adoption finishes.
-func TestLargeTopic(t *testing.T) {
-	const partitions = 3000
-	files := kafkaDir(t)
-	folder(t, files, "/data", fmt.Sprintf("a-%d", partitions-1), topicA, 4, 10)
-	first := open(t, files, nil)
-	ctx := context.Background()
-	must(t, first.openStore(ctx))
-	topic := first.Plan().topicOf(t, "a")
-	ops, err := first.topicOps(ctx, topic)
-	must(t, err)
-	if sizeOf(ops) < first.store.Limits().MaxTxnBytes/4 {
-		t.Fatal("the topic is too small")
-	}
-	// The first transactions of it, as if the process had been killed then.
-	must(t, first.CarryOut(ctx))
-	must(t, first.Close())
-	whole := stored(t, files, "/data", 7)
-
-	half := kafkaDir(t)
-	folder(t, half, "/data", fmt.Sprintf("a-%d", partitions-1), topicA, 4, 10)
-	faulty := vfs.NewFaulty(half)
-	again := open(t, faulty, nil)
-	killed, cancel := context.WithCancel(ctx)
-	operations := faulty.Mutations()
-	faulty.BeforeMutation(func(n int64, _ vfs.Op, _ string) {
-		if n > operations+30 {
-			cancel()
-		}
-	})
-	err = again.CarryOut(killed)
-	must(t, again.Close())
-	if err == nil {
-		t.Skip("it was finished before it could be interrupted")
-	}
-	last := open(t, half, nil)
-	if last.Plan().Done {
-		t.Fatal("it counts as done")
-	}
-	must(t, last.CarryOut(ctx))
-	must(t, last.Close())
-	if diff := cmp.Diff(len(whole), len(stored(t, half, "/data", 7))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -148,7 +148,7 @@ func (a *Adoption) writeCluster(ctx context.Context) error {
 
 // writeTopics writes the topics, several in one transaction where they fit.
 func (a *Adoption) writeTopics(ctx context.Context) error {
-	limit := a.store.Limits().MaxTxnBytes / 4
+	limit := a.options.transactionBytes
 	var ops []coordination.Op
 	size := 0
 	flush := func() error {

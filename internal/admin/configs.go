@@ -37,6 +37,8 @@ func ownSource(r Resource) kmsg.ConfigSource {
 		return kmsg.ConfigSourceDynamicDefaultBrokerConfig
 	case r.Type == kmsg.ConfigResourceTypeBroker:
 		return kmsg.ConfigSourceDynamicBrokerConfig
+	case r.Type == kmsg.ConfigResourceTypeBrokerLogger:
+		return kmsg.ConfigSourceDynamicBrokerLoggerConfig
 	case r.Type == kmsg.ConfigResourceTypeGroupConfig:
 		return kmsg.ConfigSourceGroupConfig
 	}
@@ -107,4 +109,34 @@ func resourceOf(kind kmsg.ConfigResourceType, name string, response *kmsg.Descri
 	}
 	slices.SortFunc(resource.Entries, func(a, b ConfigEntry) int { return cmp.Compare(a.Name, b.Name) })
 	return resource
+}
+
+// SourceName is Kafka's name for where a value comes from.
+func SourceName(source kmsg.ConfigSource) string {
+	switch source {
+	case kmsg.ConfigSourceGroupConfig:
+		return "DYNAMIC_GROUP_CONFIG"
+	case kmsg.ConfigSourceClientMetricsConfig:
+		return "DYNAMIC_CLIENT_METRICS_CONFIG"
+	}
+	return source.String()
+}
+
+// ConfigResources lists the names of the resources of a kind that have properties of their own.
+func (c *Client) ConfigResources(ctx context.Context, kind kmsg.ConfigResourceType) ([]string, error) {
+	r := kmsg.NewPtrListConfigResourcesRequest()
+	r.ResourceTypes = []int8{int8(kind)}
+	response, err := request[*kmsg.ListConfigResourcesResponse](ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := codeError(response.ErrorCode, nil); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, resource := range response.ConfigResources {
+		names = append(names, resource.Name)
+	}
+	slices.Sort(names)
+	return names, nil
 }

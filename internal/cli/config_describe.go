@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
@@ -46,11 +45,8 @@ func configDescription(resource admin.Resource, all bool) *report {
 	own := resource.Own()
 	for _, e := range resource.Entries {
 		if _, set := own[e.Name]; all || set {
-			list.add(e.Name, e.Value, sourceName(e.Source), e.ReadOnly, e.Sensitive)
+			list.add(e.Name, e.Value, admin.SourceName(e.Source), e.ReadOnly, e.Sensitive)
 		}
 	}
 	return r
 }
-
-// sourceName is Kafka's name for where a value comes from.
-func sourceName(source kmsg.ConfigSource) string { return source.String() }

@@ -56,6 +56,8 @@ func (f *flag) shown() string { return "[" + strings.Join(f.names, ", ") + "]" }
 type arguments struct {
 	flags  []flag
 	values map[string][]string
+	// order are the main names of the flags in the order in which they were given.
+	order []string
 	// rest are the arguments that belong to no flag.
 	rest []string
 }
@@ -78,6 +80,7 @@ func parse(flags []flag, given []string) (*arguments, error) {
 		if f == nil {
 			return nil, usagef("%s is not a recognized option", name)
 		}
+		a.order = append(a.order, f.names[0])
 		taken, err := a.take(f, value, inline, given[i+1:])
 		if err != nil {
 			return nil, err

@@ -70,6 +70,7 @@ func tools() []*tool {
 	return []*tool{
 		topicsTool(), consoleProducerTool(), consoleConsumerTool(), consumerGroupsTool(), getOffsetsTool(),
 		deleteRecordsTool(), logDirsTool(), groupsTool(), apiVersionsTool(), clusterTool(),
+		configsTool(),
 	}
 }
 

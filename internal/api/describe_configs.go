@@ -36,7 +36,7 @@ func (a *API) describeConfigs(r *Request, q *kmsg.DescribeConfigsRequest) *kmsg.
 		resource := kmsg.NewDescribeConfigsResponseResource()
 		resource.ResourceType, resource.ResourceName = asked.ResourceType, asked.ResourceName
 		entries, err := a.describeResource(int8(asked.ResourceType), asked.ResourceName, asked.ConfigNames)
-		resource.ErrorCode = int16(protocol.CodeOf(err))
+		resource.ErrorCode, resource.ErrorMessage = int16(protocol.CodeOf(err)), new(string) // Kafka says "", not null
 		if err != nil {
 			resource.ErrorMessage = protocol.MessageOf(err)
 		}

@@ -46,6 +46,7 @@ func (a *API) coordinator(ctx context.Context, r *Request, kind int8, key string
 		if broker != nil {
 			if e, ok := broker.Endpoint(r.Conn.Listener); ok {
 				answer.NodeID, answer.Host, answer.Port = int32(leader), e.Host, e.Port
+				answer.ErrorMessage = new(string) // Kafka says "", not null
 				return answer
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -25,7 +26,11 @@ func (c Code) Description() string {
 	if c == None {
 		return ""
 	}
-	return kerr.TypedErrorForCode(int16(c)).Description
+	text := kerr.TypedErrorForCode(int16(c)).Description
+	if !strings.HasSuffix(text, ".") {
+		text += "." // as Kafka's do
+	}
+	return text
 }
 
 // Retriable reports whether clients try again after this code.

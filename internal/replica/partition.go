@@ -82,8 +82,14 @@ func (p *Partition) CheckLeader(client protocol.LeaderEpoch) error {
 func (p *Partition) lead(state *metadata.Partition, settings config.Topic) error {
 	p.lock <- struct{}{}
 	defer p.release()
+	if p.leader != nil && state.LeaderEpoch < p.leader.Epoch {
+		return protocol.Errorf(protocol.FencedLeaderEpoch, "%s is led in epoch %d, not %d", p.tp, p.leader.Epoch, state.LeaderEpoch)
+	}
 	p.settings.Store(&settings)
 	if p.leader != nil && p.leader.Epoch == state.LeaderEpoch {
+		if l := p.log.Load(); l != nil {
+			l.SetConfig(settings)
+		}
 		p.leader.SetInSync(state.ISR)
 		p.advance()
 		return nil
@@ -102,7 +108,10 @@ func (p *Partition) lead(state *metadata.Partition, settings config.Topic) error
 		}
 		l.SetConfig(settings)
 		end, watermark = l.EndOffset(), l.HighWatermark()
-		l.AssignEpoch(state.LeaderEpoch, end)
+		if err := l.AssignEpoch(state.LeaderEpoch, end); err != nil {
+			p.resignLocked(err)
+			return err
+		}
 	}
 	if p.leader != nil {
 		p.resignLocked(protocol.NotLeaderOrFollower)
@@ -147,6 +156,14 @@ func (p *Partition) SwapLog(finish func() (*log.Log, error)) error {
 	if err != nil {
 		return err
 	}
+	if p.leader != nil {
+		// What a leader notes of its epoch is in memory only until the epoch's first record.
+		if err := l.AssignEpoch(p.leader.Epoch, p.leader.EpochStart); err != nil {
+			p.resignLocked(err)
+			return err
+		}
+		l.SetConfig(*p.settings.Load())
+	}
 	p.log.Store(l)
 	return nil
 }
@@ -168,11 +185,9 @@ func (p *Partition) resignLocked(reason error) {
 	p.watchers.notify()
 }
 
-// refuse remembers why requests fail. A reason without a code of Kafka's is a fault of our storage.
+// refuse remembers why requests fail.
 func (p *Partition) refuse(reason error) {
-	if protocol.CodeOf(reason) == protocol.UnknownServerError {
-		reason = protocol.Errorf(protocol.KafkaStorageError, "%w", reason)
-	}
+	reason = storageError(reason)
 	p.refusal.Store(&reason)
 }
 

@@ -67,13 +67,16 @@ func (r *Replicas) All() []*Partition {
 // Apply brings the replicas to what delta asks of this broker, and returns what failed by partition. A
 // partition that failed keeps failing its requests with the same error until it is told again.
 func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protocol.TopicPartition]error {
-	failed := r.createLogs(delta.Replicas, image)
+	failed := map[protocol.TopicPartition]error{}
+	r.setStraysAside(delta.Replicas, failed)
+	r.createLogs(delta.Replicas, image, failed)
 	var gone []protocol.TopicPartition
 	for _, change := range delta.Replicas {
 		switch change.Role {
 		case metadata.Lead:
 			if failed[change.TopicPartition] == nil {
-				r.note(failed, change.TopicPartition, r.lead(change, image))
+				p := r.ensure(change.TopicPartition, change.TopicID)
+				r.note(failed, change.TopicPartition, p.lead(change.State, r.settings(change.Topic, image)))
 			}
 		case metadata.Follow:
 			r.ensure(change.TopicPartition, change.TopicID).resign(protocol.NotLeaderOrFollower)
@@ -102,28 +105,48 @@ func (r *Replicas) note(failed map[protocol.TopicPartition]error, tp protocol.To
 	failed[tp] = err
 }
 
+// setStraysAside takes the logs out of service that belong to an earlier topic of the same name: a topic id has
+// one log, and the replica of the new topic starts empty. Nothing is deleted, since only the deletion of the
+// earlier topic would allow that.
+func (r *Replicas) setStraysAside(changes []metadata.ReplicaChange, failed map[protocol.TopicPartition]error) {
+	var strays []protocol.TopicPartition
+	for _, change := range changes {
+		p, err := r.Partition(change.TopicPartition)
+		if err != nil || change.Role != metadata.Lead && change.Role != metadata.Follow {
+			continue
+		}
+		if p.id != change.TopicID && !p.id.IsZero() && !change.TopicID.IsZero() {
+			r.drop(change.TopicPartition)
+			strays = append(strays, change.TopicPartition)
+		}
+	}
+	if len(strays) == 0 {
+		return
+	}
+	if err := r.options.Dirs.MarkStray(strays...); err != nil {
+		for _, tp := range strays {
+			r.note(failed, tp, err)
+		}
+	}
+}
+
 // createLogs makes the logs that are missing, all at once: a directory is synced once for all of them.
-func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.Image) map[protocol.TopicPartition]error {
-	failed := map[protocol.TopicPartition]error{}
+func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.Image, failed map[protocol.TopicPartition]error) {
 	var specs []logdir.Spec
 	for _, change := range changes {
 		tp := change.TopicPartition
-		if change.Role != metadata.Lead || protocol.IsInternalTopic(tp.Topic) || r.options.Dirs.Get(tp) != nil {
+		if change.Role != metadata.Lead || failed[tp] != nil || protocol.IsInternalTopic(tp.Topic) || r.options.Dirs.Get(tp) != nil {
 			continue
 		}
-		settings, err := r.options.Topic(image.TopicConfig(tp.Topic))
-		if err == nil {
-			err = r.options.Dirs.Err(tp)
-		}
-		if err != nil {
+		if err := r.options.Dirs.Err(tp); err != nil {
 			r.note(failed, tp, err)
 			r.ensure(tp, change.TopicID).resign(err)
 			continue
 		}
-		specs = append(specs, logdir.Spec{Partition: tp, TopicID: change.TopicID, Config: settings, New: change.New})
+		specs = append(specs, logdir.Spec{Partition: tp, TopicID: change.TopicID, Config: r.settings(tp.Topic, image), New: change.New})
 	}
 	if len(specs) == 0 {
-		return failed
+		return
 	}
 	_, errs := r.options.Dirs.CreateAll(specs)
 	for i, err := range errs {
@@ -132,31 +155,34 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 			r.ensure(specs[i].Partition, specs[i].TopicID).resign(err)
 		}
 	}
-	return failed
 }
 
-// lead makes this broker the leader of a partition.
-func (r *Replicas) lead(change metadata.ReplicaChange, image *metadata.Image) error {
-	settings, err := r.options.Topic(image.TopicConfig(change.Topic))
+// settings are those of a topic. What is not valid counts as not set, so that a topic stays usable whatever
+// the store holds: another version of the software, or a tool of its own, may have written it.
+func (r *Replicas) settings(topic string, image *metadata.Image) config.Topic {
+	settings, err := r.options.Topic(image.TopicConfig(topic))
 	if err != nil {
-		return err
+		r.options.Logger.Warn("some properties of a topic are not valid, and count as not set", "topic", topic, "error", err)
 	}
-	return r.ensure(change.TopicPartition, change.TopicID).lead(change.State, settings)
+	return settings
 }
 
 // ensure finds a partition, or adds it. A partition of the same name with another topic id is another
 // partition: the old one ends.
 func (r *Replicas) ensure(tp protocol.TopicPartition, id protocol.TopicID) *Partition {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	p := r.mu.partitions[tp]
+	var old *Partition
 	if p != nil && p.id != id && !id.IsZero() {
-		p.resign(protocol.UnknownTopicOrPartition)
-		p = nil
+		old, p = p, nil
 	}
 	if p == nil {
 		p = newPartition(tp, id, &r.options)
 		r.mu.partitions[tp] = p
+	}
+	r.mu.Unlock()
+	if old != nil { // not under mu, since its lock may be held across file I/O
+		old.resign(protocol.UnknownTopicOrPartition)
 	}
 	return p
 }
@@ -193,7 +219,7 @@ func (r *Replicas) configure(changed []metadata.Entity, image *metadata.Image) {
 			continue
 		}
 		settings, err := r.options.Topic(image.TopicConfig(p.tp.Topic))
-		if err != nil {
+		if err != nil && p.Settings() != nil {
 			r.options.Logger.Error("a topic keeps its old settings: the new ones are not valid", "topic", p.tp.Topic, "error", err)
 			continue
 		}

@@ -87,6 +87,11 @@ func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end pr
 		return err
 	case <-ctx.Done():
 		p.commits.remove(waiter)
+	}
+	select { // both may have come at once, and then the commit counts
+	case err := <-waiter.done:
+		return err
+	default:
 		return ctx.Err()
 	}
 }

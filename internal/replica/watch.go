@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -35,6 +34,7 @@ type Watch struct {
 	watcher   *Watcher
 	partition *Partition
 	key       int
+	at        int         // place in watchers.all, whose lock guards it; -1 after Close
 	marked    atomic.Bool // the key is in dirty
 }
 
@@ -42,6 +42,7 @@ type Watch struct {
 func (p *Partition) Watch(watcher *Watcher, key int) *Watch {
 	w := &Watch{watcher: watcher, partition: p, key: key}
 	p.watchers.mu.Lock()
+	w.at = len(p.watchers.all)
 	p.watchers.all = append(p.watchers.all, w)
 	p.watchers.count.Store(int32(len(p.watchers.all)))
 	p.watchers.mu.Unlock()
@@ -56,18 +57,23 @@ func (w *Watch) Arm() { w.marked.Store(false) }
 // Partition is what is watched.
 func (w *Watch) Partition() *Partition { return w.partition }
 
-// Close ends the watch.
+// Close ends the watch. Its key may still come out of [Watcher.Take] once.
 func (w *Watch) Close() {
 	ws := &w.partition.watchers
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if i := slices.Index(ws.all, w); i >= 0 {
-		last := len(ws.all) - 1
-		ws.all[i] = ws.all[last]
-		ws.all[last] = nil
-		ws.all = ws.all[:last]
-		ws.count.Store(int32(last))
+	if w.at < 0 {
+		return
 	}
+	// The last one takes its place: clients forget and add partitions with every fetch, and there may be
+	// thousands of watches on one.
+	last := len(ws.all) - 1
+	ws.all[w.at] = ws.all[last]
+	ws.all[w.at].at = w.at
+	ws.all[last] = nil
+	ws.all = ws.all[:last]
+	ws.count.Store(int32(last))
+	w.at = -1
 }
 
 // mark puts the key among the dirty ones and wakes the watcher.

@@ -1,0 +1,106 @@
+package replica
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+)
+
+// woken reports whether the watcher's channel is readable, and empties it.
+func woken(w *Watcher) bool {
+	select {
+	case <-w.Wake():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestWatcher(t *testing.T) {
+	s := newStage(t)
+	a, b := s.lead("a", 1), s.lead("b", 1)
+	w := NewWatcher()
+	watchA, watchB := a.Watch(w, 7), b.Watch(w, 8)
+	if !woken(w) || !slices.Equal(w.Take(nil), []int{7, 8}) {
+		t.Fatal("both are dirty from the start")
+	}
+	s.write(a, 1, AcksLeader)
+	if woken(w) {
+		t.Fatal("woken by a partition that was not armed again")
+	}
+	watchA.Arm()
+	watchB.Arm()
+	s.write(a, 1, AcksLeader)
+	s.write(a, 1, AcksLeader)
+	if got := w.Take(nil); !woken(w) || !slices.Equal(got, []int{7}) {
+		t.Fatalf("dirty %v, want 7 once", got)
+	}
+	watchA.Arm()
+	s.tell(s.order("b", metadata.Follow, 2))
+	if got := w.Take(nil); !woken(w) || !slices.Equal(got, []int{8}) {
+		t.Fatalf("dirty %v after an ended leadership, want 8", got)
+	}
+	watchA.Close()
+	watchA.Close()
+	watchB.Close()
+	s.write(a, 1, AcksLeader)
+	if woken(w) || a.watchers.count.Load() != 0 || b.watchers.count.Load() != 0 {
+		t.Error("woken by a watch that was closed")
+	}
+}
+
+func TestWatchesCloseInAnyOrder(t *testing.T) {
+	s := newStage(t)
+	p := s.lead("t", 1)
+	w := NewWatcher()
+	var all []*Watch
+	for key := range 5 {
+		all = append(all, p.Watch(w, key))
+	}
+	w.Take(nil)
+	for _, i := range []int{2, 0, 4} {
+		all[i].Close()
+	}
+	all[1].Arm()
+	all[3].Arm()
+	s.write(p, 1, AcksLeader)
+	if got := w.Take(nil); len(got) != 2 || !slices.Contains(got, 1) || !slices.Contains(got, 3) {
+		t.Errorf("dirty %v, want 1 and 3", got)
+	}
+	all[1].Close()
+	all[3].Close()
+	if n := p.watchers.count.Load(); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+}
+
+// Nothing that is appended goes unnoticed, whenever it comes: who is woken, takes, arms and looks has seen
+// everything, or is woken again.
+func TestNoLostWakeUp(t *testing.T) {
+	s := newStage(t)
+	p := s.lead("t", 1)
+	const appends = 200
+	w := NewWatcher()
+	watch := p.Watch(w, 0)
+	defer watch.Close()
+	batch := s.validated(p, 1)
+	go func() {
+		for range appends {
+			v := batch
+			v.Batch = append(v.Batch[:0:0], batch.Batch...)
+			_, _, _ = p.Append(t.Context(), v, AcksLeader)
+		}
+	}()
+	for seen := p.Bounds().HighWatermark; seen < appends; {
+		select {
+		case <-w.Wake():
+		case <-t.Context().Done():
+			t.Fatal("never woken")
+		}
+		for range w.Take(nil) {
+			watch.Arm()
+		}
+		seen = p.Bounds().HighWatermark
+	}
+}

@@ -177,6 +177,8 @@ type built struct {
 	next          int64 // relative next offset
 	lastEntry     int64 // position that sinceIndex counts from
 	gaps          bool  // offsets are missing, within batches or between them
+	inFile        int   // how many entries, and
+	timesInFile   int   // how many of the times, are in their files already
 }
 
 func newBuilt() built {
@@ -235,11 +237,11 @@ func (l *Log) rebuildFrom(s *segment, log io.ReaderAt, b built) (built, error) {
 	return b, nil
 }
 
-// tail is the state of the active segment once the indexes are in their files.
+// tail is the state of the active segment: what of the indexes is not in their files yet follows later.
 func (b *built) tail() tail {
 	t := tail{
-		sinceIndex: b.sinceIndex, indexWritten: int32(len(b.entries)),
-		timesWritten: int32(len(b.times)), lastTime: noTimeEntry,
+		sinceIndex: b.sinceIndex, indexWritten: int32(b.inFile),
+		timesWritten: int32(b.timesInFile), times: b.times[b.timesInFile:], lastTime: noTimeEntry,
 	}
 	if n := len(b.times); n > 0 {
 		t.lastTime = b.times[n-1]
@@ -252,6 +254,7 @@ func (l *Log) storeIndexes(s *segment, b *built) error {
 	if err := l.writeWhole(s, indexSuffix, appendIndexEntries(nil, b.entries)); err != nil {
 		return err
 	}
+	b.inFile, b.timesInFile = len(b.entries), len(b.times)
 	return l.writeWhole(s, timeIndexSuffix, appendTimeEntries(nil, b.times))
 }
 

@@ -82,12 +82,6 @@ func (l *Log) load(o *Options) error {
 		l.guarded.wholeTo = r.end
 	}
 	l.trimEpochs(start, r.end)
-	if r.repaired {
-		// A kill leaves what was reserved behind the segment.
-		if err := l.freeReserved(l.active()); err != nil {
-			return err
-		}
-	}
 	r.settled = r.end
 	if o.HighWatermark >= 0 {
 		r.settled = min(max(o.HighWatermark, start), r.end)

@@ -188,13 +188,14 @@ func (l *Log) scan(o *Options, first int, from protocol.Offset, powerCut bool) (
 			}
 			list = list[:i+1]
 		}
-		if err := l.adopt(list[i], &one); err != nil {
+		if err := l.adopt(list[i], &one, i == len(list)-1); err != nil {
 			return r, err
 		}
 	}
 	l.install(list)
 	list.last().index.Store(newOffsetIndex(one.entries))
 	l.guarded.tail = one.tail()
+	l.guarded.tail.reserved = one.size + 1 // a kill leaves what was reserved behind the segment
 	return r, repair.apply()
 }
 
@@ -253,7 +254,6 @@ func (l *Log) scanSegment(s *segment, from protocol.Offset, repair *epochRepair)
 		out.add(s, &h, w.pos, interval)
 		repair.see(s, w.pos, &h)
 	}
-	out.addTime()
 	out.end, out.size = max(s.base, w.expected), w.pos
 	return out, nil
 }
@@ -317,7 +317,8 @@ func (l *Log) resume(s *segment, f *openFile, from protocol.Offset) (built, erro
 	for len(times) > 0 && int64(times[len(times)-1].relative) > last.relative() {
 		times = times[:len(times)-1]
 	}
-	b.entries, b.times, b.lastEntry = entries[:keep], times, last.position()
+	b.entries, b.times, b.lastEntry = entries[:keep:keep], times, last.position()
+	b.inFile, b.timesInFile = keep, len(times)
 	if n := len(times); n > 0 {
 		if ok, err := l.isTime(s, f, b.entries, times[n-1]); err != nil || !ok {
 			return newBuilt(), err
@@ -350,11 +351,18 @@ func (l *Log) readTimes(s *segment) (times []timeEntry, ok bool, err error) {
 	return times, true, nil
 }
 
-// adopt makes what a scan found the state of a segment, in memory and in its index files.
-func (l *Log) adopt(s *segment, one *scanned) error {
+// adopt makes what a scan found the state of a segment, in memory and in its index files. The files of a
+// segment that goes on being appended to are left as they are, as far as the scan believed them.
+func (l *Log) adopt(s *segment, one *scanned, last bool) error {
 	s.maxTime.Store(one.maxTime)
 	s.maxTimeOffset = s.base + protocol.Offset(one.maxTimeOffset)
 	s.firstTime = one.firstTime
 	l.guarded.changed = true
+	if last && one.inFile > 0 && one.bad == nil {
+		return nil
+	}
+	if !last {
+		one.addTime()
+	}
 	return l.storeIndexes(s, &one.built)
 }

@@ -40,14 +40,3 @@ func (l *Log) giveBack(f *openFile, s *segment) error {
 	t.garbage, t.reserved = false, 0
 	return nil
 }
-
-// freeReserved frees what an earlier process reserved behind a segment: cutting a file at its own end does
-// that.
-func (l *Log) freeReserved(s *segment) error {
-	f, err := l.open(s)
-	if err != nil {
-		return err
-	}
-	defer f.release()
-	return f.Truncate(s.size.Load())
-}

@@ -53,6 +53,7 @@ func (e *orderError) Unwrap() error { return &e.CorruptError }
 // nextChecked is next, with the CRC of the batch checked and its offsets held against the ones before.
 func (w *walker) nextChecked(base protocol.Offset) (record.Header, error) {
 	last := place{w.pos, max(base, w.expected)}
+	w.skim = false
 	h, err := w.next()
 	if err != nil {
 		return h, err

@@ -22,6 +22,7 @@ type walker struct {
 	pos  int64 // of the batch that next returned last
 	to   int64 // of the next batch
 	end  int64 // of the segment
+	skim bool  // only headers are wanted: of large batches nothing else is read
 
 	expected protocol.Offset // the offset after the last batch
 	before   place           // of the last batch but one, for nextChecked to blame
@@ -35,7 +36,7 @@ type place struct {
 
 // walk makes a walker from a place where a batch begins; buf is lent to it.
 func walk(file io.ReaderAt, from, end int64, buf []byte) walker {
-	return walker{file: file, buf: buf, to: from, end: end}
+	return walker{file: file, buf: buf, to: from, end: end, skim: true}
 }
 
 // next is the header of the next batch, whose place is then w.pos. It returns io.EOF behind the last one,
@@ -67,6 +68,9 @@ func (w *walker) peek() ([]byte, error) {
 		return w.buf[w.pos-w.at : w.n], nil
 	}
 	want := min(int64(len(w.buf)), w.end-w.pos)
+	if w.skim && w.pos >= w.at+int64(w.n)+walkBuffer {
+		want = min(want, walkBuffer)
+	}
 	if err := readFull(w.file, w.buf[:want], w.pos); err != nil {
 		return nil, err
 	}

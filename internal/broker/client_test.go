@@ -25,8 +25,11 @@ type conn struct {
 
 func (r *running) dial() *conn {
 	r.t.Helper()
-	network := net.Dialer{Timeout: patience}
-	c, err := network.Dial("tcp", r.Addresses()[0])
+	dial := func() (net.Conn, error) { return (&net.Dialer{Timeout: patience}).Dial("tcp", r.Addresses()[0]) }
+	if r.site.network != nil {
+		dial = r.site.network.dial
+	}
+	c, err := dial()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -346,4 +349,54 @@ func (c *conn) property(topic, key string) string {
 		c.t.Fatalf("%s of %s: %v, %d values", key, topic, protocol.Code(answer.ErrorCode), len(answer.Configs))
 	}
 	return *answer.Configs[0].Value
+}
+
+// newProducer is the id of a new idempotent producer.
+func (c *conn) newProducer() protocol.ProducerID {
+	c.t.Helper()
+	answer := ask[*kmsg.InitProducerIDResponse](c, &kmsg.InitProducerIDRequest{Version: 1, TransactionTimeoutMillis: 1000})
+	if answer.ErrorCode != 0 {
+		c.t.Fatal(protocol.Code(answer.ErrorCode))
+	}
+	return protocol.ProducerID(answer.ProducerID)
+}
+
+// tryCreate is create for topics that may not be made.
+func (c *conn) tryCreate(topic string) protocol.Code {
+	c.t.Helper()
+	q := kmsg.NewPtrCreateTopicsRequest()
+	q.Version, q.TimeoutMillis = 7, 1000
+	q.Topics = []kmsg.CreateTopicsRequestTopic{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}
+	return protocol.Code(ask[*kmsg.CreateTopicsResponse](c, q).Topics[0].ErrorCode)
+}
+
+// eventually tries until there is no error, a second apart. It is for bubbles.
+func (c *conn) eventually(what string, try func() protocol.Code) {
+	c.t.Helper()
+	code := try()
+	for range 30 {
+		if code == protocol.None {
+			return
+		}
+		time.Sleep(time.Second)
+		code = try()
+	}
+	c.t.Errorf("%s: still %v", what, code)
+}
+
+// deleteTopic deletes a topic.
+func (c *conn) deleteTopic(topic string) protocol.Code {
+	c.t.Helper()
+	q := kmsg.NewPtrDeleteTopicsRequest()
+	q.Version, q.TimeoutMillis, q.TopicNames = 5, 1000, []string{topic}
+	return protocol.Code(ask[*kmsg.DeleteTopicsResponse](c, q).Topics[0].ErrorCode)
+}
+
+// deleteRecords deletes the records of a partition below an offset.
+func (c *conn) deleteRecords(topic string, partition int32, offset int64) protocol.Code {
+	c.t.Helper()
+	q := kmsg.NewPtrDeleteRecordsRequest()
+	q.TimeoutMillis = 1000
+	q.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: partition, Offset: offset}}}}
+	return protocol.Code(ask[*kmsg.DeleteRecordsResponse](c, q).Topics[0].Partitions[0].ErrorCode)
 }

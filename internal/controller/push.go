@@ -107,18 +107,14 @@ func (t *term) answered(a answer) error {
 	default:
 		logger.Warn("a broker refuses a request of the controller",
 			"broker", a.broker, "request", kmsg.NameForKey(a.request.Key()), "error", code)
+		if response, ok := a.response.(*kmsg.LeaderAndISRResponse); ok {
+			t.ordered(a, response, code)
+		}
 		return nil
 	}
 	switch response := a.response.(type) {
 	case *kmsg.LeaderAndISRResponse:
-		for _, topic := range response.Topics {
-			for _, p := range topic.Partitions {
-				if code := P.Code(p.ErrorCode); code != P.None && code != P.StaleControllerEpoch {
-					logger.Warn("a broker cannot lead or follow a partition", "broker", a.broker,
-						"topic-id", P.TopicID(topic.TopicID), "partition", p.Partition, "error", code)
-				}
-			}
-		}
+		t.ordered(a, response, P.None)
 	case *kmsg.StopReplicaResponse:
 		return t.stopped(a, response)
 	}

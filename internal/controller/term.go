@@ -58,6 +58,7 @@ type term struct {
 	retry   <-chan time.Time // set while something could not be read or written
 	settle  <-chan time.Time // set while settling
 	again   <-chan time.Time // set while a replica refused to be deleted
+	unmet   refusals
 
 	// Shared with the goroutines of requests and queues.
 
@@ -180,6 +181,8 @@ func (t *term) wait(w watches) error {
 	case <-t.again:
 		t.again = nil
 		t.repeatDeletions()
+	case <-t.unmet.repeat:
+		t.repeatOrders()
 	case <-t.session.Done():
 		return t.session.Err()
 	case <-t.ctx.Done():
@@ -287,5 +290,6 @@ func (t *term) leave(id P.BrokerID) {
 	if l := t.queues[id]; l != nil {
 		l.end()
 		delete(t.queues, id)
+		delete(t.unmet.orders, id)
 	}
 }

@@ -27,6 +27,9 @@ type Options struct {
 // one goroutine calls.
 type Replicas struct {
 	options Options
+	// noted is what was logged about partitions that cannot do what they are told, which Apply is told again
+	// and again.
+	noted map[protocol.TopicPartition]string
 
 	mu struct {
 		sync.RWMutex
@@ -36,7 +39,7 @@ type Replicas struct {
 
 // New makes an empty set: partitions come with the first image.
 func New(o Options) *Replicas {
-	r := &Replicas{options: o}
+	r := &Replicas{options: o, noted: map[protocol.TopicPartition]string{}}
 	r.mu.partitions = map[protocol.TopicPartition]*Partition{}
 	return r
 }
@@ -81,8 +84,10 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 		case metadata.Follow:
 			r.ensure(change.TopicPartition, change.TopicID).resign(protocol.NotLeaderOrFollower)
 		case metadata.Stop:
+			delete(r.noted, change.TopicPartition)
 			r.drop(change.TopicPartition)
 		case metadata.Delete:
+			delete(r.noted, change.TopicPartition)
 			r.drop(change.TopicPartition)
 			gone = append(gone, change.TopicPartition)
 		}
@@ -96,13 +101,17 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 	return failed
 }
 
-// note logs and remembers a failure; nil is none.
+// note logs and remembers a failure, the same one once; nil is none.
 func (r *Replicas) note(failed map[protocol.TopicPartition]error, tp protocol.TopicPartition, err error) {
 	if err == nil {
+		delete(r.noted, tp)
 		return
 	}
-	r.options.Logger.Error("a replica cannot do what the controller asks", "partition", tp, "error", err)
 	failed[tp] = err
+	if r.noted[tp] != err.Error() {
+		r.options.Logger.Error("a replica cannot do what the controller asks", "partition", tp, "error", err)
+		r.noted[tp] = err.Error()
+	}
 }
 
 // setStraysAside takes the logs out of service that belong to an earlier topic of the same name: a topic id has

@@ -39,6 +39,8 @@ type Options struct {
 	Now func() time.Time
 	// Observe is told of every answered request; it must be quick. Nil for nobody.
 	Observe func(Observation)
+	// Draining is closed when the broker begins to stop, and waits for the requests in flight; nil for never.
+	Draining func() <-chan struct{}
 	// Logger gets what an operator should know.
 	Logger *slog.Logger
 }
@@ -66,6 +68,14 @@ type API struct {
 func New(o Options) *API {
 	slots := int(o.Config().Int("max.incremental.fetch.session.cache.slots"))
 	return &API{Options: o, routes: newRoutes(), sessions: newSessions(slots, o.Now), traffic: newTraffic(), pools: newPools()}
+}
+
+// draining is readable while the broker stops: what waits for something to come answers with what it has.
+func (a *API) draining() <-chan struct{} {
+	if a.Draining == nil {
+		return nil
+	}
+	return a.Draining()
 }
 
 // Traffic is what was produced and fetched by topic.

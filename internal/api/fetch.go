@@ -27,12 +27,17 @@ func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
 	}
 	f := r.pools.fetches.Get().(*fetch)
 	f.begin(a, r, &q, s)
+	defer f.leave()
+	f.session.update(a, &q)
 	f.look()
 	wait := q.maxWait
 	if f.enough() || wait <= 0 || len(f.session.keys) == 0 {
 		return server.Reply{Response: f.answer()}
 	}
+	f.phase = waiting
 	return server.Reply{Wait: func(ctx context.Context) *server.Response {
+		f.phase = looking
+		defer f.leave()
 		f.waitFor(ctx, wait)
 		return f.answer()
 	}}
@@ -54,13 +59,24 @@ type fetch struct {
 	failed  bool
 	results []fetchResult
 	again   []int // keys that go to the end of the queue
+	phase   fetchPhase
 }
+
+// fetchPhase says where a fetch stands, and thereby who gives back what it holds.
+type fetchPhase int8
+
+const (
+	looking  fetchPhase = iota // session and slices are the running function's to give back
+	waiting                    // they are the second phase's, which is to come
+	answered                   // the session is given back, the slices are the response's
+)
 
 // begin takes over a request; s is nil where it has no session yet.
 func (f *fetch) begin(a *API, r *Request, q *fetchRequest, s *session) {
 	f.api, f.request, f.session = a, r, s
-	f.minBytes, f.found, f.failed = q.minBytes, 0, false
 	f.left = min(q.maxBytes, int(a.Config().Int("fetch.max.bytes")))
+	f.minBytes = min(q.minBytes, f.left) // more than fits would never come
+	f.found, f.failed, f.phase = 0, false, looking
 	f.committed, f.follower, f.full, f.final = q.isolation == 1, q.follower, s == nil, q.epoch == sessionEpochFinal
 	if s == nil && f.final {
 		f.session = &f.own
@@ -70,7 +86,21 @@ func (f *fetch) begin(a *API, r *Request, q *fetchRequest, s *session) {
 	if s == nil {
 		f.session.begin(q.version >= 13)
 	}
-	f.session.update(a, q)
+}
+
+// leave is called deferred at the end of each function that works on a request. Where a bug has cut it short
+// the session ends, as nobody knows what state it is in; neither its lock nor a pinned file stays behind.
+func (f *fetch) leave() {
+	switch f.phase {
+	case answered:
+		f.end()
+	case looking:
+		for i := range f.results {
+			f.results[i].slice.Release()
+		}
+		f.api.sessions.end(f.session.id)
+		f.api.sessions.release(f.session)
+	}
 }
 
 // partsKept is for how many partitions memory is kept for the next request.
@@ -180,6 +210,7 @@ func (f *fetch) read(part *fetchPart) fetchResult {
 		part.partition = nil
 		return result
 	}
+	f.session.unwatched = f.session.unwatched || part.watch == nil
 	bounds := part.partition.Bounds()
 	result.watermark, result.stable, result.start = bounds.HighWatermark, bounds.LastStable, bounds.Start
 	if result.diverging, result.err = divergence(part); result.err != nil || result.diverging != nil {
@@ -267,21 +298,21 @@ func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
 			f.look()
 		case <-timer.C:
 			return
+		case <-f.api.draining(): // the broker stops, and waits for this answer
+			return
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// answer frames the results and gives the session and the request in work back.
+// answer frames the results and gives the session back.
 func (f *fetch) answer() *server.Response {
 	s := f.session
-	defer f.end()
-	defer s.busy.Unlock()
 	switch {
-	case f.final:
-		s.close()
-	case f.full && len(s.keys) > 0:
+	case len(s.keys) == 0:
+		f.api.sessions.end(s.id) // nothing is left in it
+	case f.full && !f.final:
 		f.api.sessions.keep(s)
 	}
 	for i := range f.results {
@@ -294,10 +325,19 @@ func (f *fetch) answer() *server.Response {
 			f.count(result)
 		}
 	}
-	if s.id == 0 && !f.final {
-		s.close() // the cache has no room for it
+	id := s.id
+	if len(s.keys) == 0 {
+		id = 0
 	}
-	return frameFetch(f.request, protocol.None, s.id, s.byID, f.results)
+	if id != 0 {
+		// Now, and not when a request waits: while one partition has enough for every answer none does, and
+		// nobody would look at the others.
+		s.watchAll()
+	}
+	response := frameFetch(f.request, protocol.None, id, s.byID, f.results)
+	f.phase = answered
+	f.api.sessions.release(s)
+	return response
 }
 
 // count adds a result to the topic's traffic.

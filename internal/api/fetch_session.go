@@ -49,6 +49,7 @@ type session struct {
 	epoch    int32 // that the next request must carry
 	byID     bool  // names topics by id
 	lastUsed time.Time
+	ended    bool // taken out of the cache, whose lock guards this
 
 	// busy is held while a request works on the session.
 	busy sync.Mutex
@@ -57,7 +58,9 @@ type session struct {
 	parts   []fetchPart
 	free    []int
 	keys    map[fetchKey]int
-	watcher *replica.Watcher // nil until something waits
+	watcher *replica.Watcher // nil until something is watched
+	// unwatched says that a partition that was found may have no watch yet.
+	unwatched bool
 	// queue lists the keys to look at, first come first served; a part's queued marks that it is there.
 	// spare is room for the next one.
 	queue, spare []int
@@ -82,7 +85,7 @@ type fetchPart struct {
 	used      bool // false for one that was forgotten
 
 	partition *replica.Partition // nil until found
-	watch     *replica.Watch     // nil until something waits
+	watch     *replica.Watch     // nil until the session is kept or something waits
 	queued    bool
 	result    int // index of this request's result, -1 none
 
@@ -105,10 +108,12 @@ func (s *sessions) find(q *fetchRequest) (*session, error) {
 		return nil, protocol.FetchSessionIDNotFound
 	}
 	found := element.Value.(*session)
-	switch {
+	switch { // in Kafka's order
+	case found.epoch != q.epoch:
+		return nil, protocol.InvalidFetchSessionEpoch
 	case found.byID != byID:
 		return nil, protocol.FetchSessionTopicIDError
-	case found.epoch != q.epoch, !found.busy.TryLock():
+	case !found.busy.TryLock(): // the request before this one still waits, on another connection
 		return nil, protocol.InvalidFetchSessionEpoch
 	}
 	found.epoch = nextEpoch(found.epoch)
@@ -141,31 +146,45 @@ func (s *sessions) evict() bool {
 	if s.now().Sub(victim.lastUsed) < sessionIdle || !victim.busy.TryLock() {
 		return false
 	}
-	defer victim.busy.Unlock()
+	victim.busy.Unlock() // nobody takes it meanwhile: that needs mu
 	s.remove(oldest)
 	return true
 }
 
-// end forgets a session; 0 and unknown ids are none.
+// end forgets a session, also while a request works on it; 0 and unknown ids are none.
 func (s *sessions) end(id int32) {
 	if id == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	element := s.byID[id]
-	if element == nil || !element.Value.(*session).busy.TryLock() {
-		return
+	if element := s.byID[id]; element != nil {
+		s.remove(element)
 	}
-	defer element.Value.(*session).busy.Unlock()
-	s.remove(element)
 }
 
+// remove takes a session out of the cache. Where a request works on it, [sessions.release] does the rest.
 func (s *sessions) remove(element *list.Element) {
 	gone := element.Value.(*session)
 	s.order.Remove(element)
 	delete(s.byID, gone.id)
-	gone.close()
+	gone.ended = true
+	if gone.busy.TryLock() {
+		gone.close()
+		gone.busy.Unlock()
+	}
+}
+
+// release gives back the session of a request that is answered. One that is not in the cache ends here.
+func (s *sessions) release(used *session) {
+	if used.id != 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	if used.id == 0 || used.ended {
+		used.close()
+	}
+	used.busy.Unlock()
 }
 
 // count is how many sessions are kept, and how many partitions they hold.
@@ -205,6 +224,7 @@ func (s *session) begin(byID bool) {
 func (s *session) reset() {
 	clear(s.keys)
 	clear(s.parts)
+	s.unwatched = false
 	s.parts, s.free, s.queue, s.spare = s.parts[:0], s.free[:0], s.queue[:0], s.spare[:0]
 	s.watcher = nil
 }
@@ -291,11 +311,16 @@ func (s *session) collect() {
 	}
 }
 
-// watchAll begins to watch the partitions that are not watched yet. Each of them is dirty at first.
+// watchAll begins to watch the partitions that are not watched yet. Each of them is dirty at first, so that
+// what came since the look at it is not lost.
 func (s *session) watchAll() {
 	if s.watcher == nil {
 		s.watcher = replica.NewWatcher()
 	}
+	if !s.unwatched {
+		return
+	}
+	s.unwatched = false
 	for key := range s.parts {
 		if part := &s.parts[key]; part.watch == nil && part.partition != nil {
 			part.watch = part.partition.Watch(s.watcher, key)

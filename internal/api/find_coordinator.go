@@ -75,10 +75,11 @@ func (a *API) coordinatorOf(ctx context.Context, kind int8, key string) (protoco
 		}
 		topic = a.View.Image().Topic(protocol.GroupMetadataTopic)
 	}
-	if topic == nil || len(topic.Partitions) == 0 {
-		return protocol.NoBroker, protocol.CoordinatorNotAvailable
+	// The topic may have been made by hand, with fewer partitions than this broker was started with.
+	if number := a.Groups.PartitionFor(key); topic != nil && int(number) < len(topic.Partitions) {
+		return topic.Partitions[number].Leader, nil
 	}
-	return topic.Partitions[a.Groups.PartitionFor(key)].Leader, nil
+	return protocol.NoBroker, protocol.CoordinatorNotAvailable
 }
 
 // createInternal makes an internal topic; another request may have done so first.

@@ -123,7 +123,7 @@ func (a *API) metadataNow(r *Request, q *kmsg.MetadataRequest, failed map[string
 	response.AuthorizedOperations = operations(q.IncludeClusterAuthorizedOperations, clusterOperations)
 	if q.Topics == nil || r.Version == 0 && len(q.Topics) == 0 {
 		for _, name := range image.Topics() {
-			response.Topics = append(response.Topics, a.metadataTopic(r, q, image.Topic(name)))
+			response.Topics = append(response.Topics, metadataTopic(r, q, image, image.Topic(name)))
 		}
 		return response
 	}
@@ -150,7 +150,7 @@ func (a *API) metadataAsked(r *Request, q *kmsg.MetadataRequest, image *metadata
 		err = protocol.UnknownTopicID
 	}
 	if found != nil {
-		return a.metadataTopic(r, q, found)
+		return metadataTopic(r, q, image, found)
 	}
 	t := kmsg.NewMetadataResponseTopic()
 	t.ErrorCode, t.Topic, t.TopicID = int16(protocol.CodeOf(err)), asked.Topic, asked.TopicID
@@ -164,7 +164,7 @@ func (a *API) metadataAsked(r *Request, q *kmsg.MetadataRequest, image *metadata
 	return t
 }
 
-func (a *API) metadataTopic(r *Request, q *kmsg.MetadataRequest, topic *metadata.Topic) kmsg.MetadataResponseTopic {
+func metadataTopic(r *Request, q *kmsg.MetadataRequest, image *metadata.Image, topic *metadata.Topic) kmsg.MetadataResponseTopic {
 	t := kmsg.NewMetadataResponseTopic()
 	t.Topic, t.TopicID, t.IsInternal = &topic.Name, topic.ID, protocol.IsInternalTopic(topic.Name)
 	t.AuthorizedOperations = operations(q.IncludeTopicAuthorizedOperations, topicOperations)
@@ -172,12 +172,28 @@ func (a *API) metadataTopic(r *Request, q *kmsg.MetadataRequest, topic *metadata
 		p := kmsg.NewMetadataResponseTopicPartition()
 		p.Partition, p.Leader, p.LeaderEpoch = int32(number), int32(state.Leader), int32(state.LeaderEpoch)
 		p.Replicas, p.ISR, p.OfflineReplicas = ids(state.Replicas), ids(state.ISR), ids(state.Offline)
-		if a.View.Image().Broker(state.Leader) == nil {
-			p.ErrorCode, p.Leader = int16(protocol.LeaderNotAvailable), int32(protocol.NoBroker)
+		if code := unreachable(r, image, state.Leader); code != protocol.None {
+			p.ErrorCode, p.Leader = int16(code), int32(protocol.NoBroker)
 		}
 		t.Partitions = append(t.Partitions, p)
 	}
 	return t
+}
+
+// unreachable says why a client cannot reach a leader: it does not live, or it has no listener of the name by
+// which the client came, which versions before 6 cannot tell apart.
+func unreachable(r *Request, image *metadata.Image, leader protocol.BrokerID) protocol.Code {
+	broker := image.Broker(leader)
+	if broker == nil {
+		return protocol.LeaderNotAvailable
+	}
+	if _, ok := broker.Endpoint(r.Conn.Listener); ok {
+		return protocol.None
+	}
+	if r.Version < 6 {
+		return protocol.LeaderNotAvailable
+	}
+	return protocol.ListenerNotFound
 }
 
 // ids turns broker ids into what kmsg takes; never nil, which some versions would write as null.

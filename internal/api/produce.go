@@ -45,8 +45,8 @@ func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply
 		p.done(r)
 		return server.Reply{Response: response}
 	}
-	timeout := time.Duration(max(p.request.TimeoutMillis, 0)) * time.Millisecond
-	p.request = kmsg.ProduceRequest{} // its records are in a buffer that belongs to somebody else from now on
+	timeout := max(time.Duration(p.request.TimeoutMillis)*time.Millisecond, 1) // a Reply's 0 would be "none"
+	p.request = kmsg.ProduceRequest{}                                          // its records are in a buffer that belongs to somebody else from now on
 	return server.Reply{Timeout: timeout, Wait: func(ctx context.Context) *server.Response {
 		p.wait(ctx)
 		return p.encode(r)
@@ -214,7 +214,7 @@ func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records
 		counters.BytesIn.Add(int64(len(validated.Batch)))
 		counters.RecordsIn.Add(int64(validated.Count))
 	}
-	if acks == replica.AcksAll && p.Bounds().HighWatermark <= appended.Last {
+	if acks == replica.AcksAll && !p.Committed(epoch, appended.Last+1) {
 		wait = produceWait{partition: p, epoch: epoch, end: appended.Last + 1}
 	}
 	return wait, nil

@@ -68,6 +68,13 @@ func (c *commitWaiters) fail(err error) {
 	c.waiting = nil
 }
 
+// Committed reports whether [Partition.Wait] would end at once, and well.
+func (p *Partition) Committed(epoch protocol.LeaderEpoch, end protocol.Offset) bool {
+	l := p.log.Load()
+	// In this order: a watermark of another leader does not count.
+	return l != nil && l.HighWatermark() >= end && protocol.LeaderEpoch(p.epoch.Load()) == epoch
+}
+
 // Wait blocks until the high watermark has reached end while this replica has led without a break since
 // epoch: NOT_LEADER_OR_FOLLOWER where it has not, since another leader may then have cut the records. When
 // ctx ends first, the outcome is unknown.

@@ -20,9 +20,9 @@ type AbortedTransaction struct {
 // read_committed consumer gets ends before them.
 func (l *Log) Aborted(from, to protocol.Offset) ([]AbortedTransaction, error) {
 	for {
-		list := l.list.Load()
-		out, err := l.abortedIn((*list)[list.floor(from):], from, to)
-		if err == nil || !l.again(list, err) {
+		v := l.view()
+		out, err := l.abortedIn((*v.list)[v.list.floor(from):], from, to)
+		if err == nil || !l.again(v, err) {
 			slices.SortFunc(out, func(a, b AbortedTransaction) int { return cmp.Compare(a.First, b.First) })
 			return out, err
 		}

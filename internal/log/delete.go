@@ -32,6 +32,21 @@ func (l *Log) MarkDeleted() error {
 	return nil
 }
 
+// Rename moves the log to another directory of the same volume, as at the end of a move between directories:
+// "topic-partition.<hex>-future" becomes "topic-partition". The log goes on; slices keep their files. Syncing
+// the parent directory is the caller's.
+func (l *Log) Rename(dir string) error {
+	if err := l.lock(); err != nil {
+		return err
+	}
+	defer l.unlock()
+	if err := l.fs.Rename(l.Dir(), dir); err != nil {
+		return l.ioError("rename", err)
+	}
+	l.dir.Store(&dir)
+	return nil
+}
+
 // RemoveFiles deletes the directory of a log that is closed, with all that is in it. Slices that are still
 // out keep their files until they are released.
 func (l *Log) RemoveFiles() error {

@@ -144,7 +144,12 @@ func (l *Log) indexMatches(s *segment, log io.ReaderAt, entries []indexEntry, si
 			}
 		}
 	}
-	interval := int64(l.config.Load().IndexIntervalBytes)
+	// Intervals of several settings may meet in a log, so only a gross gap counts; after a kill, the entries
+	// of what the active segment got last are missing.
+	most := max(4*int64(l.config.Load().IndexIntervalBytes), missingIndexBytes)
+	if s.active.Load() {
+		most += 4 * indexWriteBytes
+	}
 	w := walk(log, last, size, buf[:])
 	for {
 		_, err := w.next()
@@ -156,8 +161,7 @@ func (l *Log) indexMatches(s *segment, log io.ReaderAt, entries []indexEntry, si
 		case err != nil:
 			return false, err
 		}
-		// Intervals of several settings may meet in a log, so only a gross gap counts.
-		if w.pos-last > max(4*interval, missingIndexBytes) {
+		if w.pos-last > most {
 			return false, nil
 		}
 	}

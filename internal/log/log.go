@@ -332,13 +332,21 @@ func (l *Log) openSide(s *segment, suffix string) (vfs.File, error) {
 // errGone is what looking into a segment ends with that was deleted or replaced.
 var errGone = fmt.Errorf("segment is gone: %w", fs.ErrNotExist)
 
-// again reports whether a read from list that failed with err should be tried anew: a file was missing, and
-// what took it away is done now, with another list.
-func (l *Log) again(list *segments, err error) bool {
+// view is what a read goes by: the list of segments and where their files are.
+type view struct {
+	list *segments
+	dir  *string
+}
+
+func (l *Log) view() view { return view{l.list.Load(), l.dir.Load()} }
+
+// again reports whether a read that failed with err should be tried anew: a file was missing, and what took
+// it away is done now, so that there is another view.
+func (l *Log) again(v view, err error) bool {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	l.appending.lock()
 	l.appending.unlock()
-	return l.list.Load() != list
+	return l.view() != v
 }

@@ -13,9 +13,9 @@ import (
 // taken. A slice lies within one segment.
 func (l *Log) Read(from protocol.Offset, maxBytes int, limit protocol.Offset, atLeastOne bool) (Slice, error) {
 	for {
-		list := l.list.Load()
-		s, err := l.readFrom(*list, from, maxBytes, limit, atLeastOne)
-		if err == nil || !l.again(list, err) {
+		v := l.view()
+		s, err := l.readFrom(*v.list, from, maxBytes, limit, atLeastOne)
+		if err == nil || !l.again(v, err) {
 			return s, err
 		}
 	}

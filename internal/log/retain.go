@@ -52,15 +52,11 @@ func (l *Log) Retain(now time.Time) (deleted int, bytes int64, err error) {
 	}
 	defer l.unlock()
 	c := l.config.Load()
-	excess := l.Size() - c.RetentionBytes
 	rules := []func(s, next *segment) (bool, error){
 		func(_, next *segment) (bool, error) { return next != nil && next.base <= l.StartOffset(), nil },
 	}
 	if c.Delete && c.RetentionBytes >= 0 {
-		rules = append(rules, func(s, _ *segment) (bool, error) {
-			excess -= s.size.Load()
-			return excess >= 0, nil
-		})
+		rules = append(rules, l.larger(c.RetentionBytes))
 	}
 	if c.Delete && c.RetentionAge >= 0 {
 		rules = append(rules, func(s, _ *segment) (bool, error) {
@@ -68,10 +64,7 @@ func (l *Log) Retain(now time.Time) (deleted int, bytes int64, err error) {
 			return now.Sub(newest) > c.RetentionAge, err
 		})
 	}
-	for i, rule := range rules {
-		if i == 1 && c.RetentionBytes >= 0 {
-			excess = l.Size() - c.RetentionBytes
-		}
+	for _, rule := range rules {
 		n, freed, err := l.deleteWhile(now, rule)
 		deleted, bytes = deleted+n, bytes+freed
 		if err != nil {
@@ -79,6 +72,18 @@ func (l *Log) Retain(now time.Time) (deleted int, bytes int64, err error) {
 		}
 	}
 	return deleted, bytes, l.removeDue(now)
+}
+
+// larger is the rule that the log without the segments so far would still be as large as most.
+func (l *Log) larger(most int64) func(s, next *segment) (bool, error) {
+	excess := int64(-1)
+	return func(s, _ *segment) (bool, error) {
+		if excess < 0 {
+			excess = l.Size() - most // only now: another rule may have deleted
+		}
+		excess -= s.size.Load()
+		return excess >= 0, nil
+	}
 }
 
 // newest is the time of the youngest record of a segment, or when its file was last written, where records

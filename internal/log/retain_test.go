@@ -181,6 +181,29 @@ func TestAdvanceStart(t *testing.T) {
 	}
 }
 
+func TestRename(t *testing.T) {
+	fs := vfs.NewMemory()
+	l := tenSegments(t, fs)
+	l.files.CloseIdle()
+	l.files.CloseIdle()
+	before := readBytes(t, l, 0, everything)
+	if err := l.Rename("/data/moved-0"); err != nil || l.Dir() != "/data/moved-0" {
+		t.Fatal(err, l.Dir())
+	}
+	l.files.CloseIdle()
+	l.files.CloseIdle()
+	if got := readBytes(t, l, 0, everything); string(got) != string(before) {
+		t.Fatal("another log after the move")
+	}
+	mustAppend(t, l, plain(1, 1), 0)
+	if err := l.CloseClean(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.Stat("/data/t-0"); err == nil {
+		t.Fatal("the old directory is still there")
+	}
+}
+
 func TestMarkDeleted(t *testing.T) {
 	fs := vfs.NewMemory()
 	l := tenSegments(t, fs)

@@ -26,9 +26,9 @@ var notFound = Found{Offset: protocol.NoOffset, Timestamp: record.NoTimestamp, E
 // log start. found is false where there is none.
 func (l *Log) OffsetForTime(timestamp int64) (_ Found, found bool, err error) {
 	for {
-		list := l.list.Load()
-		f, ok, err := l.searchTime(*list, timestamp)
-		if err == nil || !l.again(list, err) {
+		v := l.view()
+		f, ok, err := l.searchTime(*v.list, timestamp)
+		if err == nil || !l.again(v, err) {
 			return f, ok, err
 		}
 	}
@@ -56,9 +56,9 @@ func (l *Log) searchTime(list segments, timestamp int64) (Found, bool, error) {
 // has a timestamp, Offset is NoOffset.
 func (l *Log) MaxTimestamp() (Found, error) {
 	for {
-		list := l.list.Load()
-		f, err := l.searchMax(*list)
-		if err == nil || !l.again(list, err) {
+		v := l.view()
+		f, err := l.searchMax(*v.list)
+		if err == nil || !l.again(v, err) {
 			return f, err
 		}
 	}

@@ -45,8 +45,9 @@ func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply
 		p.done(r)
 		return server.Reply{Response: response}
 	}
-	timeout := max(time.Duration(p.request.TimeoutMillis)*time.Millisecond, 1) // a Reply's 0 would be "none"
-	p.request = kmsg.ProduceRequest{}                                          // its records are in a buffer that belongs to somebody else from now on
+	// At least something, since 0 would be no timeout to the server.
+	timeout := max(time.Duration(p.request.TimeoutMillis)*time.Millisecond, 1)
+	p.request = kmsg.ProduceRequest{} // its records are in a buffer that belongs to somebody else from now on
 	return server.Reply{Timeout: timeout, Wait: func(ctx context.Context) *server.Response {
 		p.wait(ctx)
 		return p.encode(r)

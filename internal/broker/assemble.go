@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/api"
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/group"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -39,6 +41,7 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 	b.api = api.New(api.Options{
 		Self: b.id, ClusterID: b.dirs.ClusterID(), Config: b.Config, Replicas: b.replicas, Dirs: b.dirs, View: b.view,
 		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.observe, Logger: b.logger,
+		Draining: func() <-chan struct{} { return b.server.Draining() },
 	})
 	return nil
 }
@@ -47,8 +50,11 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 // configured. It never changes afterwards, since a group's partition follows from it.
 func (b *Broker) groupPartitions(ctx context.Context) (int, error) {
 	data, _, err := b.session.Get(ctx, znode.TopicPath(protocol.GroupMetadataTopic))
-	if err != nil {
-		return int(b.Config().Int("offsets.topic.num.partitions")), nil //nolint:nilerr // there is no such topic yet
+	switch {
+	case errors.Is(err, coordination.ErrNoNode):
+		return int(b.Config().Int("offsets.topic.num.partitions")), nil
+	case err != nil: // a guess would send groups to partitions where their offsets are not
+		return 0, err
 	}
 	topic, err := znode.DecodeTopic(protocol.GroupMetadataTopic, data)
 	if err != nil {

@@ -73,6 +73,8 @@ type Broker struct {
 	cancel     context.CancelFunc
 
 	stopping sync.Once
+	started  chan struct{} // closed when Start returns
+	failed   chan struct{} // closed by the first failure
 	done     chan struct{}
 	failure  atomic.Pointer[error]
 }
@@ -88,11 +90,15 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	b := &Broker{options: o, logger: o.Logger, done: make(chan struct{})}
+	b := &Broker{options: o, logger: o.Logger, started: make(chan struct{}), failed: make(chan struct{}), done: make(chan struct{})}
 	b.config.Store(o.Config)
+	defer close(b.started)
 	began := time.Now()
 	if err := b.start(ctx); err != nil {
-		b.abandon()
+		b.stopping.Do(func() { // a failure that comes now finds nothing more to stop
+			b.abandon()
+			close(b.done)
+		})
 		return nil, err
 	}
 	b.logger.Info("serving", "broker", b.id, "cluster", b.dirs.ClusterID(), "listeners", b.Addresses(), "took", time.Since(began).Round(time.Millisecond))
@@ -157,8 +163,8 @@ func (b *Broker) Stop(ctx context.Context) error {
 
 // stop runs the steps of the package comment.
 func (b *Broker) stop(ctx context.Context) error {
-	errs := []error{b.server.Shutdown(ctx)}
 	b.groups.Close()
+	errs := []error{b.server.Shutdown(ctx)}
 	b.cancel()
 	b.background.Wait()
 	errs = append(errs, b.session.Close())
@@ -170,8 +176,12 @@ func (b *Broker) stop(ctx context.Context) error {
 // fail stops the broker by itself.
 func (b *Broker) fail(err error) {
 	b.logger.Error("the broker cannot go on", "error", err)
-	b.failure.CompareAndSwap(nil, &err)
+	if !b.failure.CompareAndSwap(nil, &err) {
+		return // it is stopping already
+	}
+	close(b.failed)
 	go func() {
+		<-b.started // a start that is under way notices, and gives back what it has taken
 		ctx, cancel := context.WithTimeout(context.Background(), failTimeout)
 		defer cancel()
 		_ = b.Stop(ctx) // the first failure is the one that counts
@@ -181,16 +191,17 @@ func (b *Broker) fail(err error) {
 // failTimeout bounds the orderly part of a stop after a failure.
 const failTimeout = 5 * time.Second
 
-// abandon gives back what a start that failed has taken.
+// abandon gives back what a start that failed has taken. Directories that were left cleanly are left so again:
+// the next start shall not pay for a port that was in use.
 func (b *Broker) abandon() {
 	b.cancel()
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nothing was written that would need to be synced
-	if b.server != nil {
-		_ = b.server.Shutdown(ctx)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), failTimeout)
+	defer cancel()
 	if b.groups != nil {
 		b.groups.Close()
+	}
+	if b.server != nil {
+		_ = b.server.Shutdown(ctx)
 	}
 	b.background.Wait()
 	if b.session != nil {

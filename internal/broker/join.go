@@ -27,6 +27,8 @@ func (b *Broker) join(ctx, running context.Context) error {
 	b.background.Go(func() { b.watchDirs(running) })
 	select {
 	case <-b.view.Ready():
+	case <-b.failed:
+		return *b.failure.Load()
 	case <-ctx.Done():
 		return fmt.Errorf("no metadata came from a controller: %w", ctx.Err())
 	}

@@ -34,52 +34,71 @@ func (l *Log) AppendLeader(v record.Validated, epoch protocol.LeaderEpoch) (Appe
 	return done, l.flushTo(done.Last+1, false)
 }
 
+// appendLeader is AppendLeader without the flush, under the append lock. Nothing changes before all that can
+// refuse the batch has been asked.
 func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Appended, flush bool, err error) {
 	if err := l.lock(); err != nil {
 		return Appended{}, false, err
 	}
 	defer l.unlock()
 	first := l.EndOffset()
-	b := v.Batch
-	b.SetBaseOffset(first)
-	b.SetLeaderEpoch(epoch)
-	facts, err := factsOfBatch(b)
+	v.Batch.SetBaseOffset(first)
+	v.Batch.SetLeaderEpoch(epoch)
+	facts, err := factsOfBatch(v.Batch)
 	if err != nil {
 		return Appended{}, false, err
 	}
-	if facts.producer >= 0 {
-		m, duplicate, err := l.guarded.producers.check(&facts)
-		if err != nil {
-			return Appended{}, false, err
-		}
-		if duplicate {
-			return l.duplicate(m), l.mustFlush(), nil
+	m, duplicate, err := l.admit(&facts, len(v.Batch), epoch)
+	if err != nil {
+		return Appended{}, false, err
+	}
+	if duplicate {
+		return l.duplicate(m), l.mustFlush(), nil
+	}
+	if err := l.appendOne(v.Batch, &facts, epoch); err != nil {
+		return Appended{}, false, err
+	}
+	done := Appended{First: first, Last: facts.last, AppendTime: v.AppendTime, StartOffset: l.StartOffset()}
+	return done, l.mustFlush(), nil
+}
+
+// admit says whether the leader may append a batch, or has done so before.
+func (l *Log) admit(f *batchFacts, size int, epoch protocol.LeaderEpoch) (m batchMeta, duplicate bool, err error) {
+	if f.producer >= 0 {
+		m, duplicate, err = l.guarded.producers.check(f)
+		if err != nil || duplicate {
+			return m, duplicate, err
 		}
 	}
 	if latest := l.epochs.Load().latest(); epoch < latest {
-		return Appended{}, false, protocol.Errorf(protocol.NotLeaderOrFollower,
+		return m, false, protocol.Errorf(protocol.NotLeaderOrFollower,
 			"append to %s in leader epoch %d, the log is in %d", l.partition, epoch, latest)
 	}
-	if most := l.config.Load().SegmentBytes; len(b) > int(most) {
-		return Appended{}, false, protocol.Errorf(protocol.RecordListTooLarge,
-			"batch of %d bytes for %s is larger than segment.bytes, %d", len(b), l.partition, most)
+	if most := l.config.Load().SegmentBytes; size > int(most) {
+		return m, false, protocol.Errorf(protocol.RecordListTooLarge,
+			"batch of %d bytes for %s is larger than segment.bytes, %d", size, l.partition, most)
 	}
-	if err := l.makeRoom(int64(len(b)), facts.first, facts.last, facts.timestamp); err != nil {
-		return Appended{}, false, err
+	return m, false, nil
+}
+
+// appendOne writes the leader's batch and takes it into indexes and producer state, before readers see it.
+func (l *Log) appendOne(b record.Batch, f *batchFacts, epoch protocol.LeaderEpoch) error {
+	if err := l.makeRoom(int64(len(b)), f.first, f.last, f.timestamp); err != nil {
+		return err
 	}
-	if err := l.beginEpoch(epoch, first); err != nil {
-		return Appended{}, false, err
+	if err := l.beginEpoch(epoch, f.first); err != nil {
+		return err
 	}
-	if err := l.write(b, facts.last); err != nil {
-		return Appended{}, false, err
+	if err := l.write(b, f.last); err != nil {
+		return err
 	}
-	l.index(&facts, int64(len(b)))
-	if err := l.remember(&facts); err != nil {
-		return Appended{}, false, err
+	l.index(f, int64(len(b)))
+	if err := l.remember(f); err != nil {
+		return err
 	}
-	l.publish(int64(len(b)), facts.last+1)
-	l.guarded.unflushed += int64(facts.last-facts.first) + 1
-	return Appended{First: first, Last: facts.last, AppendTime: v.AppendTime, StartOffset: l.StartOffset()}, l.mustFlush(), nil
+	l.publish(int64(len(b)), f.last+1)
+	l.guarded.unflushed += int64(f.last-f.first) + 1
+	return nil
 }
 
 // duplicate is the answer for a batch that is in the log already.
@@ -101,6 +120,7 @@ func (l *Log) AppendFollower(batches []byte) (Appended, error) {
 	return done, l.flushTo(done.Last+1, false)
 }
 
+// appendFollower is AppendFollower without the flush, under the append lock.
 func (l *Log) appendFollower(batches []byte) (_ Appended, flush bool, err error) {
 	if err := l.lock(); err != nil {
 		return Appended{}, false, err
@@ -302,6 +322,7 @@ func (l *Log) beginEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) erro
 	return l.writeEpochs()
 }
 
+// assignEpoch notes an epoch in memory; its file is written before the next record is.
 func (l *Log) assignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) {
 	if list, changed := l.epochs.Load().assign(epoch, start); changed {
 		l.epochs.Store(&list)

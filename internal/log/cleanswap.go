@@ -72,6 +72,7 @@ func (c *cleaning) clean(g group) error {
 	return errors.Join(err, c.abandon(g.segments[0].base))
 }
 
+// startFile makes the log file of a cleaned segment, in place of one that an earlier attempt left.
 func (c *cleaning) startFile(base protocol.Offset) (*cleanFile, error) {
 	l := c.log
 	file, err := l.fs.OpenFile(l.path(base, logSuffix+cleanedSuffix), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
@@ -134,6 +135,7 @@ func (f *cleanFile) add(b []byte) error {
 	return nil
 }
 
+// write writes the batches that have gathered.
 func (f *cleanFile) write() error {
 	if len(f.pending) == 0 {
 		return nil

@@ -21,6 +21,7 @@ type abortedSeen struct {
 	records bool
 }
 
+// newCleanedTxns begins before the first batch.
 func newCleanedTxns() *cleanedTxns {
 	return &cleanedTxns{aborted: map[protocol.ProducerID]*abortedSeen{}, committed: map[protocol.ProducerID]bool{}}
 }

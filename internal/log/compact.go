@@ -193,6 +193,7 @@ type lastRecord struct {
 	epoch  protocol.ProducerEpoch
 }
 
+// newCleaning notes what the log looks like: the range to compact, and what each producer wrote last.
 func (l *Log) newCleaning(ctx context.Context, o CompactOptions) (*cleaning, error) {
 	if err := l.lock(); err != nil {
 		return nil, err

@@ -67,6 +67,7 @@ func (d *dumper) complain(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.options.Errors, format, args...)
 }
 
+// dump prints the file after what its name says that it is.
 func (d *dumper) dump() error {
 	name := filepath.Base(d.path)
 	switch name {
@@ -112,6 +113,7 @@ func (d *dumper) sibling(suffix string) string {
 	return d.path[:len(d.path)-len(filepath.Ext(d.path))] + suffix
 }
 
+// dumpEpochs prints leader-epoch-checkpoint.
 func (d *dumper) dumpEpochs() error {
 	text, err := readSmall(d.files, d.path)
 	if err != nil {
@@ -127,6 +129,7 @@ func (d *dumper) dumpEpochs() error {
 	return nil
 }
 
+// dumpMetadata prints partition.metadata.
 func (d *dumper) dumpMetadata() error {
 	text, err := readSmall(d.files, d.path)
 	if err != nil {
@@ -139,6 +142,7 @@ func (d *dumper) dumpMetadata() error {
 	return err
 }
 
+// dumpTxnIndex prints the aborted transactions of a segment.
 func (d *dumper) dumpTxnIndex() error {
 	b, err := readFile(d.files, d.path)
 	if err != nil {
@@ -151,6 +155,7 @@ func (d *dumper) dumpTxnIndex() error {
 	return nil
 }
 
+// dumpSnapshot prints the producers of a snapshot in the order of the file.
 func (d *dumper) dumpSnapshot() error {
 	b, err := readFile(d.files, d.path)
 	if err != nil {

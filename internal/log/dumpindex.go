@@ -156,6 +156,7 @@ func largestOf(w *walker, h *record.Header) (int64, error) {
 	return largest, nil
 }
 
+// complainTimes lists the faults by kind, in Kafka's words.
 func (d *dumper) complainTimes(faults timeFaults) {
 	for _, part := range []struct {
 		title string

@@ -148,6 +148,7 @@ func sequenceOf(e record.Entry, r *record.Record) int32 {
 	return int32((int64(e.BaseSequence) + int64(r.Offset-e.BaseOffset)) & (1<<31 - 1))
 }
 
+// headerKeys prints the keys of the headers; their values are not shown.
 func headerKeys(r *record.Record) string {
 	var keys []string
 	for key := range r.Headers.All() {

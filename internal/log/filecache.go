@@ -186,6 +186,7 @@ func (c *FileCache) removeLocked(f *openFile) {
 	f.segment.dropIndex()
 }
 
+// letGo drops the cache's references to files that are out of the ring.
 func letGo(files []*openFile) {
 	for _, f := range files {
 		f.release()

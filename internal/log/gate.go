@@ -4,10 +4,13 @@ package log
 // sync.Mutex would stop the virtual clock of testing/synctest.
 type gate chan struct{}
 
+// newGate makes an open gate.
 func newGate() gate { return make(gate, 1) }
 
+// lock waits for the gate and closes it behind itself.
 func (g gate) lock() { g <- struct{}{} }
 
+// unlock opens the gate for one other.
 func (g gate) unlock() { <-g }
 
 // tryLock reports whether it took the lock, without waiting.

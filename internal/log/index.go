@@ -15,12 +15,15 @@ const indexEntrySize = 8
 // and the position in the lower. Both rise together, so entries compare as numbers.
 type indexEntry uint64
 
+// newIndexEntry packs an entry; both numbers fit into 32 bits, or the segment would have been rolled.
 func newIndexEntry(relative, position int64) indexEntry {
 	return indexEntry(uint64(uint32(relative))<<32 | uint64(uint32(position)))
 }
 
+// relative is the offset less the segment's base.
 func (e indexEntry) relative() int64 { return int64(e >> 32) }
 
+// position is where the batch begins.
 func (e indexEntry) position() int64 { return int64(uint32(e)) }
 
 // offsetIndex is a segment's offset index in memory. Entries below n never change, so readers need no lock:
@@ -30,6 +33,7 @@ type offsetIndex struct {
 	entries []indexEntry
 }
 
+// newOffsetIndex takes entries over as they are.
 func newOffsetIndex(entries []indexEntry) *offsetIndex {
 	x := &offsetIndex{entries: entries}
 	x.n.Store(int32(len(entries)))
@@ -84,6 +88,7 @@ func positionBefore(entries []indexEntry, i int, found bool) int64 {
 	return entries[i].position()
 }
 
+// compare orders numbers for searches.
 func compare(a, b int64) int {
 	switch {
 	case a < b:
@@ -129,6 +134,7 @@ func parseIndex(b []byte, size int64) (entries []indexEntry, ok bool) {
 // maxRelativeOffset is the largest distance of an offset from its segment's base that an index can hold.
 const maxRelativeOffset = 1<<31 - 1
 
+// allZero reports whether b holds nothing but zeros.
 func allZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {

@@ -185,6 +185,7 @@ type built struct {
 	timesInFile   int   // how many of the times, are in their files already
 }
 
+// newBuilt is the state before the first batch of a segment.
 func newBuilt() built {
 	return built{maxTime: record.NoTimestamp, firstTime: timeUnknown}
 }
@@ -273,6 +274,7 @@ func (l *Log) storeIndexesDurably(s *segment, b *built) error {
 	return l.fs.SyncDir(l.Dir())
 }
 
+// writeWhole replaces the content of one of a segment's side files, in place.
 func (l *Log) writeWhole(s *segment, suffix string, content []byte) error {
 	return l.writeAt(s, suffix, content, 0, true)
 }

@@ -338,6 +338,7 @@ type view struct {
 	dir  *string
 }
 
+// view is the present one.
 func (l *Log) view() view { return view{l.list.Load(), l.dir.Load()} }
 
 // again reports whether a read that failed with err should be tried anew: a file was missing, and what took

@@ -47,6 +47,7 @@ func parseMetadata(text string) (protocol.TopicID, error) {
 	return protocol.ParseTopicID(id)
 }
 
+// formatMetadata is the text of partition.metadata.
 func formatMetadata(id protocol.TopicID) []byte {
 	return fmt.Appendf(nil, "version: 0\ntopic_id: %s", id)
 }

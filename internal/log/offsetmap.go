@@ -72,6 +72,7 @@ func (m *offsetMap) find(hash [2]uint64) *mapSlot {
 	}
 }
 
+// grow doubles the slots and puts the keys where they belong then.
 func (m *offsetMap) grow() {
 	old := m.slots
 	m.slots = make([]mapSlot, 2*len(old))
@@ -82,6 +83,7 @@ func (m *offsetMap) grow() {
 	}
 }
 
+// hashKey is what stands for a key.
 func hashKey(key []byte) [2]uint64 {
 	sum := sha256.Sum256(key)
 	return [2]uint64{binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])}

@@ -43,7 +43,8 @@ func newLog(o *Options) *Log {
 	return l
 }
 
-// load finds out what the directory holds.
+// load finds out what the directory holds: it finishes what was left in the middle, recovers the segments as
+// far as the trust demands, and then makes producer state and the offsets from them.
 func (l *Log) load(o *Options) error {
 	if err := l.checkTopicID(o.TopicID); err != nil {
 		return err
@@ -53,10 +54,10 @@ func (l *Log) load(o *Options) error {
 		return err
 	}
 	epochsLost := l.readEpochs()
+	l.guarded.snapshots = found.snapshots
 	if len(found.segments) == 0 {
 		return l.createAt(max(0, o.StartOffset))
 	}
-	l.guarded.snapshots = found.snapshots
 	l.install(found.segments)
 	if epochsLost {
 		if err := l.restoreEpochs(o); err != nil {
@@ -74,7 +75,13 @@ func (l *Log) load(o *Options) error {
 		l.guarded.changed = true
 		return l.restartAt(o.StartOffset)
 	}
-	start := max(o.StartOffset, found.segments[0].base)
+	return l.settle(o, &r)
+}
+
+// settle sets the offsets of a log whose segments are recovered, between those of the checkpoints and those
+// of the files, and makes the producer state.
+func (l *Log) settle(o *Options, r *recovery) error {
+	start := max(o.StartOffset, (*l.list.Load())[0].base)
 	l.start.Store(int64(start))
 	l.recovery.Store(int64(min(max(o.RecoveryPoint, 0), r.end)))
 	if o.Trust == Clean && !r.repaired {
@@ -86,7 +93,7 @@ func (l *Log) load(o *Options) error {
 	if o.HighWatermark >= 0 {
 		r.settled = min(max(o.HighWatermark, start), r.end)
 	}
-	if err := l.replay(&r); err != nil {
+	if err := l.replay(r); err != nil {
 		return err
 	}
 	l.watermark.Store(int64(min(max(o.HighWatermark, start), r.end)))
@@ -102,6 +109,9 @@ func (l *Log) createAt(start protocol.Offset) error {
 	}
 	l.guarded.changed, l.guarded.namesDirty = true, true
 	l.install(segments{s})
+	if err := l.dropSnapshotsAbove(-1); err != nil { // of segments that somebody has removed
+		return err
+	}
 	for _, at := range [...]interface{ Store(int64) }{&l.start, &l.end, &l.watermark, &l.recovery} {
 		at.Store(int64(start))
 	}

@@ -19,6 +19,7 @@ type batchMeta struct {
 	offsetDelta  int32 // last offset less first
 }
 
+// firstOffset goes back from the last one.
 func (m batchMeta) firstOffset() protocol.Offset {
 	return m.lastOffset - protocol.Offset(m.offsetDelta)
 }
@@ -47,6 +48,7 @@ type producer struct {
 	batches          [batchesKept]batchMeta
 }
 
+// newProducer is a producer that has written nothing.
 func newProducer() *producer {
 	return &producer{
 		epoch:            protocol.NoProducerEpoch,
@@ -56,6 +58,7 @@ func newProducer() *producer {
 	}
 }
 
+// last is the newest batch, or noBatch.
 func (p *producer) last() batchMeta {
 	if p.n == 0 {
 		return noBatch
@@ -63,6 +66,7 @@ func (p *producer) last() batchMeta {
 	return p.batches[p.n-1]
 }
 
+// add remembers a batch and forgets the oldest where there are too many.
 func (p *producer) add(m batchMeta) {
 	if p.n == batchesKept {
 		copy(p.batches[:], p.batches[1:])

@@ -159,8 +159,10 @@ type transaction struct {
 	first, last protocol.Offset
 }
 
+// byFirst orders transactions by where they begin.
 func byFirst(a, b transaction) int { return cmp.Compare(a.first, b.first) }
 
+// reset forgets all transactions.
 func (t *transactions) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,6 +170,7 @@ func (t *transactions) reset() {
 	t.unstable.Store(int64(protocol.NoOffset))
 }
 
+// begin notes a transaction that is open from first on.
 func (t *transactions) begin(id protocol.ProducerID, first protocol.Offset) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,6 +212,7 @@ func (t *transactions) release(watermark protocol.Offset) {
 	t.publishLocked()
 }
 
+// publishLocked shows the first unstable offset to readers.
 func (t *transactions) publishLocked() {
 	first := protocol.NoOffset
 	if len(t.open) > 0 {

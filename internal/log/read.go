@@ -21,6 +21,7 @@ func (l *Log) Read(from protocol.Offset, maxBytes int, limit protocol.Offset, at
 	}
 }
 
+// readFrom looks through the segments from the one that may hold the offset on.
 func (l *Log) readFrom(list segments, from protocol.Offset, maxBytes int, limit protocol.Offset, atLeastOne bool) (Slice, error) {
 	if from < l.StartOffset() || from > l.EndOffset() {
 		return Slice{}, protocol.Errorf(protocol.OffsetOutOfRange,

@@ -203,6 +203,7 @@ func (l *Log) markSnapshot(offset protocol.Offset, now time.Time) error {
 	return l.markFile(fileName(offset, snapshotSuffix), now)
 }
 
+// markFile renames a file that is deleted and notes when it goes; a missing one has gone already.
 func (l *Log) markFile(name string, now time.Time) error {
 	path := filepath.Join(l.Dir(), name)
 	err := l.fs.Rename(path, path+deletedSuffix)

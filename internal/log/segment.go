@@ -45,6 +45,7 @@ type segment struct {
 // timeUnknown marks timestamps of a segment that have not been read from its files.
 const timeUnknown = math.MinInt64
 
+// newSegment is a segment of size bytes, of whose contents nothing is known yet.
 func newSegment(base protocol.Offset, size int64, created time.Time) *segment {
 	s := &segment{base: base, firstTime: timeUnknown, created: created}
 	s.size.Store(size)
@@ -78,6 +79,7 @@ func (list segments) floor(offset protocol.Offset) int {
 	return max(0, low-1)
 }
 
+// last is the active segment.
 func (list segments) last() *segment { return list[len(list)-1] }
 
 // SegmentInfo describes a segment.

@@ -72,6 +72,7 @@ func (l *Log) listFiles() ([]fileOf, error) {
 	return files, nil
 }
 
+// removeFile removes a file of the partition's directory, if it is there.
 func (l *Log) removeFile(name string) error {
 	err := l.fs.Remove(filepath.Join(l.Dir(), name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,6 +21,7 @@ type timeEntry struct {
 // ever added.
 var noTimeEntry = timeEntry{timestamp: record.NoTimestamp}
 
+// appendTimeEntries encodes entries as in the file.
 func appendTimeEntries(dst []byte, entries []timeEntry) []byte {
 	for _, e := range entries {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(e.timestamp))
@@ -29,6 +30,7 @@ func appendTimeEntries(dst []byte, entries []timeEntry) []byte {
 	return dst
 }
 
+// parseTimeEntry decodes one.
 func parseTimeEntry(b []byte) timeEntry {
 	return timeEntry{
 		timestamp: int64(binary.BigEndian.Uint64(b)),
@@ -67,6 +69,7 @@ func openTimeFile(file io.ReaderAt, size int64) (timeFile, error) {
 	return t, failed
 }
 
+// entry reads one from the file.
 func (t timeFile) entry(i int) (timeEntry, error) {
 	var b [timeEntrySize]byte
 	if _, err := t.file.ReadAt(b[:], int64(i)*timeEntrySize); err != nil {

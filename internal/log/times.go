@@ -34,6 +34,7 @@ func (l *Log) OffsetForTime(timestamp int64) (_ Found, found bool, err error) {
 	}
 }
 
+// searchTime looks at the segments whose largest timestamp is late enough, from the log start on.
 func (l *Log) searchTime(list segments, timestamp int64) (Found, bool, error) {
 	start := l.StartOffset()
 	for _, s := range list[list.floor(start):] {
@@ -64,6 +65,7 @@ func (l *Log) MaxTimestamp() (Found, error) {
 	}
 }
 
+// searchMax looks into the first segment with the largest timestamp.
 func (l *Log) searchMax(list segments) (Found, error) {
 	start := l.StartOffset()
 	best, bestTime := -1, int64(record.NoTimestamp)
@@ -196,6 +198,7 @@ func (l *Log) timeFromLog(s *segment, ask func(timeFile) (timeEntry, error)) (ti
 // bytesAt reads from memory.
 type bytesAt []byte
 
+// ReadAt reads as from a file; time indexes are never read behind their end.
 func (b bytesAt) ReadAt(p []byte, off int64) (int, error) {
 	if off >= int64(len(b)) {
 		return 0, errors.New("read behind the end of a time index in memory")

@@ -19,6 +19,7 @@ type aborted struct {
 	stable   protocol.Offset // the last stable offset once the marker was there
 }
 
+// appendAborted encodes an entry.
 func appendAborted(dst []byte, a aborted) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, 0)
 	for _, v := range [...]int64{int64(a.producer), int64(a.first), int64(a.last), int64(a.stable)} {
@@ -27,6 +28,7 @@ func appendAborted(dst []byte, a aborted) []byte {
 	return dst
 }
 
+// parseAborted decodes one.
 func parseAborted(b []byte) aborted {
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[i:])) }
 	return aborted{
@@ -49,6 +51,7 @@ type abortedFile struct {
 	n    int
 }
 
+// entry reads one from the file.
 func (f abortedFile) entry(i int) (aborted, error) {
 	var b [abortedSize]byte
 	if _, err := f.file.ReadAt(b[:], int64(i)*abortedSize); err != nil {

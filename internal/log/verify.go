@@ -33,12 +33,14 @@ func (l *Log) Verify(ctx context.Context) error {
 	return nil
 }
 
+// unverified is the range that is still to be checked.
 func (l *Log) unverified() (from, to protocol.Offset) {
 	l.appending.lock()
 	defer l.unlock()
 	return max(l.guarded.verifyFrom, l.StartOffset()), min(l.guarded.verifyTo, l.EndOffset())
 }
 
+// verified notes how far the check has come.
 func (l *Log) verified(upTo protocol.Offset) {
 	l.appending.lock()
 	defer l.unlock()

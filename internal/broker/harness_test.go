@@ -38,6 +38,7 @@ type site struct {
 	boot       string // of the kernel
 	// tolerates are parts of errors that the broker may log; others fail the test, panics among them.
 	tolerates []string
+	over      bool // the time for the start is
 	// forgives lets the broker log errors, and its stop fail.
 	forgives bool
 }
@@ -72,6 +73,9 @@ func (s *site) try() (*running, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if s.over {
+		cancel()
+	}
 	log := &journal{}
 	var listen func(network, address string) (net.Listener, error)
 	if s.network != nil {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"math/bits"
 	"math/rand/v2"
@@ -101,12 +102,17 @@ type Load struct {
 	Records int64
 	// Size is the bytes of a value, which are random letters.
 	Size int
-	// Value makes the values instead, where it is not nil.
-	Value func(i int64) []byte
+	// Value makes the values instead, where it is not nil, and Key the keys.
+	Value, Key func(i int64) []byte
 	// Rate is records a second, 0 for as fast as they go.
 	Rate float64
 	// Each is called now and then with what has been measured so far.
 	Each func(*Measured)
+	// Acknowledged is called with each record's time to its acknowledgement and its size, one at a time.
+	Acknowledged func(took time.Duration, size int)
+	// Failed is called with the error of each record that failed, one at a time; nil ends the load at the
+	// first.
+	Failed func(error)
 }
 
 // measureEvery is how many records lie between two calls of Load.Each.
@@ -118,11 +124,14 @@ func (c *Client) MeasureProduce(ctx context.Context, load Load) (*Measured, erro
 	m := &measuring{load: load, began: time.Now()}
 	value := load.Value
 	if value == nil {
-		value = letters(load.Size)
+		value = Letters(load.Size, 0)
 	}
 	for i := int64(0); i < load.Records && ctx.Err() == nil && m.failure() == nil; i++ {
 		m.pace(ctx, i)
 		record := &kgo.Record{Topic: load.Topic, Value: value(i)}
+		if load.Key != nil {
+			record.Key = load.Key(i)
+		}
 		sent := time.Now()
 		c.kafka.Produce(ctx, record, func(r *kgo.Record, err error) { m.done(r, time.Since(sent), err) })
 	}
@@ -138,9 +147,9 @@ func (c *Client) MeasureProduce(ctx context.Context, load Load) (*Measured, erro
 	return &m.measured, nil
 }
 
-// letters makes values of random letters, as Kafka's tool does, out of one long text.
-func letters(size int) func(int64) []byte {
-	random := rand.New(rand.NewPCG(0, 0))
+// Letters makes values of random letters, as Kafka's tool does, cut out of one long text.
+func Letters(size int, seed uint64) func(i int64) []byte {
+	random := rand.New(rand.NewPCG(seed, 0))
 	text := make([]byte, size+1<<16)
 	for i := range text {
 		text[i] = byte('A' + random.IntN(26))
@@ -180,14 +189,19 @@ func (m *measuring) pace(ctx context.Context, i int64) {
 func (m *measuring) done(r *kgo.Record, took time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err != nil {
-		if m.err == nil {
-			m.err = err
-		}
+	switch {
+	case err != nil && m.load.Failed != nil:
+		m.load.Failed(err)
+		return
+	case err != nil:
+		m.err = cmp.Or(m.err, err)
 		return
 	}
 	m.measured.Records++
 	m.measured.Bytes += int64(len(r.Key) + len(r.Value))
+	if m.load.Acknowledged != nil {
+		m.load.Acknowledged(took, len(r.Value))
+	}
 	m.measured.latency.add(took)
 	if m.load.Each != nil && m.measured.Records%measureEvery == 0 {
 		m.measured.Elapsed = time.Since(m.began)

@@ -7,5 +7,6 @@ func logCommand(c *common) *cobra.Command {
 	remote := []*cobra.Command{logDirsCommand(c), logMoveCommand(c)}
 	c.connectFlags(remote...)
 	command.AddCommand(remote...)
+	command.AddCommand(logDumpCommand(c))
 	return command
 }

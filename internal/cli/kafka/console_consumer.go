@@ -62,11 +62,15 @@ func runConsoleConsumer(ctx context.Context, t *call) error {
 	if err != nil {
 		return err
 	}
-	options, err := consumerOptions(t, props)
+	options, err := consumerOptions(props)
 	if err != nil {
 		return err
 	}
-	client, err := t.connect(props, options...)
+	what, err := reading(t)
+	if err != nil {
+		return err
+	}
+	client, err := t.connect(props, append(options, what...)...)
 	if err != nil {
 		return err
 	}
@@ -140,12 +144,17 @@ func commits(props map[string]string) bool {
 	return props["group.id"] != "" && !strings.EqualFold(props["enable.auto.commit"], "false")
 }
 
-// consumerOptions are a Java consumer's properties, and what is to be read, in the words of our client.
-func consumerOptions(t *call, props map[string]string) ([]kgo.Opt, error) {
-	reset := kgo.NewOffset().AtEnd()
+// resetOffset is where to begin without an offset.
+func resetOffset(props map[string]string) kgo.Offset {
 	if props["auto.offset.reset"] == "earliest" {
-		reset = kgo.NewOffset().AtStart()
+		return kgo.NewOffset().AtStart()
 	}
+	return kgo.NewOffset().AtEnd()
+}
+
+// consumerOptions are a Java consumer's properties in the words of our client.
+func consumerOptions(props map[string]string) ([]kgo.Opt, error) {
+	reset := resetOffset(props)
 	options := []kgo.Opt{kgo.ConsumeStartOffset(reset), kgo.ConsumeResetOffset(reset), kgo.AllowAutoTopicCreation()}
 	switch props["isolation.level"] {
 	case "read_committed":
@@ -154,20 +163,8 @@ func consumerOptions(t *call, props map[string]string) ([]kgo.Opt, error) {
 	default:
 		return nil, sentencef("Invalid value %s for configuration isolation.level: String must be one of: read_committed, read_uncommitted", props["isolation.level"])
 	}
-	if t.has("partition") {
-		offset, err := firstOffset(t, reset)
-		if err != nil {
-			return nil, err
-		}
-		return append(options, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.value("topic"): {int32(t.number("partition")): offset}})), nil
-	}
-	if t.has("include") {
-		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics("^(?:"+t.value("include")+")$"))
-	} else {
-		options = append(options, kgo.ConsumeTopics(t.value("topic")))
-	}
 	if props["group.id"] != "" {
-		options = append(options, kgo.ConsumerGroup(props["group.id"]), kgo.AutoCommitMarks())
+		options = append(options, kgo.ConsumerGroup(props["group.id"]), kgo.AutoCommitMarks(), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()))
 		if props["group.instance.id"] != "" {
 			options = append(options, kgo.InstanceID(props["group.instance.id"]))
 		}
@@ -175,8 +172,28 @@ func consumerOptions(t *call, props map[string]string) ([]kgo.Opt, error) {
 	return options, nil
 }
 
+// subscription is --topic or --include in the words of our client.
+func subscription(t *call) []kgo.Opt {
+	if t.has("include") {
+		return []kgo.Opt{kgo.ConsumeRegex(), kgo.ConsumeTopics("^(?:" + t.value("include") + ")$")}
+	}
+	return []kgo.Opt{kgo.ConsumeTopics(t.value("topic"))}
+}
+
+// reading is what the command line wants to read.
+func reading(t *call) ([]kgo.Opt, error) {
+	if !t.has("partition") {
+		return subscription(t), nil
+	}
+	offset, err := firstOffset(t)
+	if err != nil {
+		return nil, err
+	}
+	return []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.value("topic"): {int32(t.number("partition")): offset}})}, nil
+}
+
 // firstOffset is where --partition begins.
-func firstOffset(t *call, reset kgo.Offset) (kgo.Offset, error) {
+func firstOffset(t *call) (kgo.Offset, error) {
 	given := t.value("offset")
 	switch strings.ToLower(given) {
 	case "earliest":
@@ -189,7 +206,7 @@ func firstOffset(t *call, reset kgo.Offset) (kgo.Offset, error) {
 	}
 	offset, err := strconv.ParseInt(given, 10, 64)
 	if err != nil || offset < 0 {
-		return reset, usagef("The provided offset value '%s' is incorrect. Valid values are 'earliest', 'latest', or a non-negative long.", given)
+		return kgo.Offset{}, usagef("The provided offset value '%s' is incorrect. Valid values are 'earliest', 'latest', or a non-negative long.", given)
 	}
 	return kgo.NewOffset().At(offset), nil
 }

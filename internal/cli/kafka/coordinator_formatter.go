@@ -94,6 +94,13 @@ func offsetRecord(rawKey, rawValue []byte) (key, value []byte, err error) {
 }
 
 func groupRecord(rawKey, rawValue []byte) (key, value []byte, err error) {
+	return groupRecordWith(rawKey, rawValue, func(_ *kmsg.GroupMetadataValue, version int16, m *kmsg.GroupMetadataValueMember) json.RawMessage {
+		return groupMember(version, m)
+	})
+}
+
+// groupRecordWith writes a group with its members in some form.
+func groupRecordWith(rawKey, rawValue []byte, member func(*kmsg.GroupMetadataValue, int16, *kmsg.GroupMetadataValueMember) json.RawMessage) (key, value []byte, err error) {
 	var k kmsg.GroupMetadataKey
 	if err := k.ReadFrom(rawKey); err != nil {
 		return nil, nil, err
@@ -112,12 +119,17 @@ func groupRecord(rawKey, rawValue []byte) (key, value []byte, err error) {
 	}
 	members := make([]json.RawMessage, 0, len(v.Members))
 	for i := range v.Members {
-		members = append(members, groupMember(v.Version, &v.Members[i]))
+		members = append(members, member(&v, v.Version, &v.Members[i]))
 	}
 	return key, versioned(v.Version, orderedJSON(append(fields, "members", members)...)), nil
 }
 
 func groupMember(version int16, m *kmsg.GroupMetadataValueMember) json.RawMessage {
+	return memberJSON(version, m, m.Subscription, m.Assignment)
+}
+
+// memberJSON writes a member with its subscription and assignment as bytes, or as what they say.
+func memberJSON(version int16, m *kmsg.GroupMetadataValueMember, subscription, assignment any) json.RawMessage {
 	fields := []any{"memberId", m.MemberID}
 	if version >= 3 {
 		fields = append(fields, "groupInstanceId", m.InstanceID)
@@ -126,5 +138,5 @@ func groupMember(version int16, m *kmsg.GroupMetadataValueMember) json.RawMessag
 	if version >= 1 {
 		fields = append(fields, "rebalanceTimeout", m.RebalanceTimeoutMillis)
 	}
-	return orderedJSON(append(fields, "sessionTimeout", m.SessionTimeoutMillis, "subscription", m.Subscription, "assignment", m.Assignment)...)
+	return orderedJSON(append(fields, "sessionTimeout", m.SessionTimeoutMillis, "subscription", subscription, "assignment", assignment)...)
 }

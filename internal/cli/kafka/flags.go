@@ -32,6 +32,8 @@ type flag struct {
 	kind     kind
 	// fallback is the argument where the flag is not given.
 	fallback string
+	// plus says that the flag takes every word up to the next flag.
+	plus bool
 	// many says that the flag may be given several times.
 	many bool
 	// required says that the command line is refused without it.
@@ -86,6 +88,10 @@ func parse(flags []flag, given []string) (*arguments, error) {
 			return nil, err
 		}
 		i += taken
+		for f.plus && i+1 < len(given) && !looksLikeFlag(given[i+1]) {
+			i++
+			a.values[f.names[0]] = append(a.values[f.names[0]], given[i])
+		}
 	}
 	if a.has("help") || a.has("version") {
 		return a, nil

@@ -64,3 +64,72 @@ func durationPart(text, letter string, size time.Duration) (time.Duration, strin
 	n, err := strconv.ParseFloat(number, 64)
 	return time.Duration(n * float64(size)), rest, err
 }
+
+// javaDate writes a time in the letters of Java's SimpleDateFormat: those of dates and clocks, text in
+// quotes, and everything else as it is.
+func javaDate(t time.Time, pattern string) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); {
+		c := pattern[i]
+		if c == '\'' {
+			end := strings.IndexByte(pattern[i+1:], '\'')
+			if end < 0 {
+				end = len(pattern) - i - 1
+			}
+			if end == 0 {
+				b.WriteByte('\'')
+			}
+			b.WriteString(pattern[i+1 : i+1+end])
+			i += end + 2
+			continue
+		}
+		n := 1
+		for i+n < len(pattern) && pattern[i+n] == c {
+			n++
+		}
+		b.WriteString(javaDateField(t, c, n))
+		i += n
+	}
+	return b.String()
+}
+
+// javaDateField is one field of a date, n letters long in the pattern.
+func javaDateField(t time.Time, letter byte, n int) string {
+	number := func(value int) string {
+		text := strconv.Itoa(value)
+		return strings.Repeat("0", max(n-len(text), 0)) + text
+	}
+	switch letter {
+	case 'y':
+		if n == 2 {
+			return number(t.Year() % 100)
+		}
+		return number(t.Year())
+	case 'M':
+		if n >= 3 {
+			return t.Format("Jan")
+		}
+		return number(int(t.Month()))
+	case 'd':
+		return number(t.Day())
+	case 'H':
+		return number(t.Hour())
+	case 'h':
+		return number((t.Hour()+11)%12 + 1)
+	case 'm':
+		return number(t.Minute())
+	case 's':
+		return number(t.Second())
+	case 'S':
+		return number(t.Nanosecond() / int(time.Millisecond))
+	case 'a':
+		return t.Format("PM")
+	case 'E':
+		return t.Format("Mon")
+	case 'z':
+		return t.Format("MST")
+	case 'Z':
+		return t.Format("-0700")
+	}
+	return strings.Repeat(string(letter), n)
+}

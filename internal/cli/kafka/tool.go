@@ -12,6 +12,9 @@ import (
 	"syscall"
 )
 
+// kafkaVersion is the version of Kafka whose tools these are like, which scripts ask for.
+const kafkaVersion = "4.4.0"
+
 // Process is what a tool has of the process that it runs in.
 type Process struct {
 	In       io.Reader
@@ -31,6 +34,8 @@ type tool struct {
 	run func(ctx context.Context, t *call) error
 	// fail prints an error as the tool does and returns the exit status; nil stands for failPlainly.
 	fail func(t *call, err error) int
+	// helps says that help is what was asked for, not an error, where there are no arguments.
+	helps bool
 	// bare takes the arguments as they are, without flags.
 	bare func(ctx context.Context, t *call, arguments []string) int
 }
@@ -70,7 +75,8 @@ func tools() []*tool {
 	return []*tool{
 		topicsTool(), consoleProducerTool(), consoleConsumerTool(), consumerGroupsTool(), getOffsetsTool(),
 		deleteRecordsTool(), logDirsTool(), groupsTool(), apiVersionsTool(), clusterTool(),
-		configsTool(),
+		configsTool(), producerPerfTool(), consumerPerfTool(), dumpLogTool(), storageTool(), serverStartTool(),
+		serverStopTool(),
 	}
 }
 
@@ -115,7 +121,12 @@ func Main(name string, given []string, p *Process) int {
 		return c.failPlainly(err)
 	}
 	if c.has("version") {
-		c.printf("%s\n", p.Version)
+		c.printf("%s\n", kafkaVersion)
+		return 0
+	}
+	if t.helps && (len(given) == 0 || c.has("help")) {
+		c.printf("%s\n", t.summary)
+		printHelp(c.Out, t.flags)
 		return 0
 	}
 	if len(given) == 0 || c.has("help") {

@@ -187,16 +187,6 @@ func (s *sessions) release(used *session) {
 	used.busy.Unlock()
 }
 
-// count is how many sessions are kept, and how many partitions they hold.
-func (s *sessions) count() (sessions, partitions int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for e := s.order.Front(); e != nil; e = e.Next() {
-		partitions += len(e.Value.(*session).keys)
-	}
-	return len(s.byID), partitions
-}
-
 func nextEpoch(epoch int32) int32 {
 	if epoch == 1<<31-1 {
 		return 1

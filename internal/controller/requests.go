@@ -70,7 +70,8 @@ func (s sender) updateMetadata(r *round) *kmsg.UpdateMetadataRequest {
 		if n := len(request.TopicStates); n == 0 || request.TopicStates[n-1].Topic != tp.Topic {
 			request.TopicStates = append(request.TopicStates, kmsg.UpdateMetadataRequestTopicState{Topic: tp.Topic, TopicID: t.topicID})
 		}
-		state, leader := t.state, P.NoBroker
+		state := t.state
+		var leader P.BrokerID
 		if state == nil {
 			state, leader = t.old, leaderDuringDelete
 		} else {

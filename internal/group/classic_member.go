@@ -66,11 +66,6 @@ func sameProtocols(a, b []memberProtocol) bool {
 	})
 }
 
-// speaks reports whether the member knows a protocol.
-func (m *member) speaks(protocol string) bool {
-	return slices.ContainsFunc(m.protocols, func(p memberProtocol) bool { return p.name == protocol })
-}
-
 // metadata is what the member says in a protocol; nil where it does not speak it.
 func (m *member) metadata(protocol string) []byte {
 	for _, p := range m.protocols {

@@ -167,8 +167,8 @@ func (s *Set) createIn(d *directory, folder string, spec Spec, trust log.Trust) 
 	fresh := missing(err) // an error of another kind comes again below
 	l, err := s.openLog(d, folder, spec.Partition, spec.TopicID, spec.Config, trust)
 	if err != nil {
-		if s.report(d, err); fresh && d.err() == nil {
-			s.report(d, s.files.RemoveAll(d.file(folder)))
+		if _ = s.report(d, err); fresh && d.err() == nil {
+			_ = s.report(d, s.files.RemoveAll(d.file(folder)))
 		}
 		return nil, err
 	}

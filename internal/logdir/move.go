@@ -220,7 +220,7 @@ func (s *Set) resumeMoves() {
 			l, err := s.openFuture(d, f.Folder, e, f.TopicID, s.trust(d, f.Folder))
 			if err == nil {
 				s.addFuture(&future{partition: f.Partition, dir: d, folder: f.Folder, unique: f.unique, log: l})
-			} else if s.report(d, err); d.err() == nil {
+			} else if _ = s.report(d, err); d.err() == nil {
 				s.logger.Warn("starting a move anew, its copy cannot be used", "partition", f.Partition, "error", err)
 				s.discard(d, f.Folder, f.Partition)
 				s.report(d, s.startMove(e, d))

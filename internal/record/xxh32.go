@@ -19,7 +19,7 @@ func xxh32(b []byte) uint32 {
 	h := xxPrime5
 	size := uint32(len(b))
 	if len(b) >= 16 {
-		one, two := uint32(xxPrime1), uint32(xxPrime2)
+		one, two := xxPrime1, xxPrime2
 		v := [4]uint32{one + two, two, 0, -one}
 		for ; len(b) >= 16; b = b[16:] {
 			for i := range v {

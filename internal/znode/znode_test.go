@@ -147,7 +147,7 @@ func TestNumbers(t *testing.T) {
 	if GeneratedBrokerID(1, 1000) != 1001 {
 		t.Error("the first generated id is not 1001")
 	}
-	if len(NewClusterID()) != 22 || NewClusterID() == NewClusterID() {
+	if one, two := NewClusterID(), NewClusterID(); len(one) != 22 || one == two {
 		t.Error("cluster ids are not random")
 	}
 	for _, bad := range []string{"", "x", "1.5", "99999999999"} {

@@ -88,7 +88,7 @@ func (e *env) openWith(o coordination.SessionOptions) coordination.Session {
 	o.Timeout = e.harness.Timeout
 	s, err := e.harness.Store.Open(e.ctx, o)
 	e.ok(err)
-	e.Cleanup(func() { s.Close() })
+	e.Cleanup(func() { _ = s.Close() }) // tests that care close it themselves
 	return s
 }
 

@@ -21,7 +21,7 @@ func openLog(o Options, covered func() uint64) (*logStore, error) {
 	}
 	for i, number := range numbers {
 		if err := s.openSegment(number, i == len(numbers)-1, o.Logger); err != nil {
-			s.close()
+			_ = s.close() // the first error is the one to tell
 			return nil, err
 		}
 	}

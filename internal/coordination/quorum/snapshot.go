@@ -50,7 +50,7 @@ func openSnapshots(fs vfs.FS, dir string, salt func() uint64) (*snapshotStore, e
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // it was only read
 	s.meta = r.meta
 	return s, s.removeOlder(indexes)
 }
@@ -121,7 +121,7 @@ func (s *snapshotStore) Create(
 	encoded := raft.EncodeConfiguration(configuration)
 	b = binary.AppendUvarint(b, uint64(len(encoded)))
 	if err := sink.frame(append(b, encoded...)); err != nil {
-		sink.Cancel()
+		_ = sink.Cancel() // the first error is the one to tell
 		return nil, err
 	}
 	sink.buffer = make([]byte, frameHeader, frameHeader+snapshotPiece)
@@ -182,7 +182,7 @@ func (k *snapshotSink) Close() error {
 		return nil
 	}
 	if err := k.finish(); err != nil {
-		k.Cancel()
+		_ = k.Cancel() // the first error is the one to tell
 		return fmt.Errorf("writing a snapshot: %w", err)
 	}
 	k.done = true

@@ -120,7 +120,7 @@ func Open(o Options) (*Store, error) {
 	s.failed = make(chan struct{})
 	s.closing.begun = make(chan struct{})
 	if err := s.open(); err != nil {
-		s.Close()
+		_ = s.Close() // the first error is the one to tell
 		return nil, fmt.Errorf("metadata store in %s: %w", o.Dir, err)
 	}
 	return s, nil

@@ -367,6 +367,7 @@ func TestForeignFiles(t *testing.T) {
 	gone := []string{
 		fileName(0, logSuffix+deletedSuffix), fileName(3, indexSuffix+deletedSuffix), fileName(9, snapshotSuffix+deletedSuffix),
 		fileName(0, logSuffix+cleanedSuffix), fileName(0, indexSuffix+swapSuffix), fileName(77, timeIndexSuffix), fileName(33, txnIndexSuffix),
+		fileName(50, snapshotSuffix+temporarySuffix),
 	}
 	for _, name := range append(append([]string{}, kept...), gone...) {
 		writeFile(t, fs, "/data/t-0/"+name, []byte("x"))

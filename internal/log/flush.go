@@ -196,14 +196,17 @@ func (l *Log) writeSnapshot(offset protocol.Offset, durable bool) error {
 	return l.thinSnapshots()
 }
 
-// thinSnapshots removes snapshots that belong to no segment, the newest excepted: recovery begins at a
-// segment or at the recovery point.
+// thinSnapshots removes snapshots that belong to no segment, the newest two excepted: recovery begins at a
+// segment or at the recovery point, and the checkpoint of that may be one flush behind.
 func (l *Log) thinSnapshots() error {
 	g, list := &l.guarded, *l.list.Load()
-	for i := 0; i < len(g.snapshots)-1; {
+	others := 0
+	for i := len(g.snapshots) - 1; i >= 0; i-- {
 		offset := g.snapshots[i]
 		if list[list.floor(offset)].base == offset {
-			i++
+			continue
+		}
+		if others++; others <= 2 {
 			continue
 		}
 		if err := l.removeSnapshot(offset); err != nil {

@@ -76,7 +76,7 @@ func readSmall(files vfs.FS, path string) ([]byte, error) {
 // replaceSmall gives path new content in one step: a reader, or a recovery in the same boot, sees the old or
 // the new one. With durable it also survives a power cut once the directory is synced.
 func replaceSmall(files vfs.FS, path string, content []byte, durable bool) error {
-	temporary := path + ".tmp"
+	temporary := path + temporarySuffix
 	f, err := files.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ const (
 	swapSuffix    = ".swap"
 	deletedSuffix = ".deleted"
 
+	temporarySuffix = ".tmp" // of a small file that is being replaced
+
 	epochsName   = "leader-epoch-checkpoint"
 	metadataName = "partition.metadata"
 

@@ -7,7 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
@@ -23,6 +23,7 @@ type fileOf struct {
 	name        string
 	base        protocol.Offset
 	kind, state string
+	entry       os.DirEntry
 }
 
 // tidy removes and completes what a stop in the middle of something left, as Kafka does, and lists the rest:
@@ -53,11 +54,15 @@ func (l *Log) tidy() (found, error) {
 		if err := l.finishSwap(); err != nil {
 			return found{}, err
 		}
+		if files, err = l.listFiles(); err != nil {
+			return found{}, err
+		}
 	}
-	return l.collect()
+	return l.collect(files)
 }
 
-// listFiles lists the files of segments; all others are left alone.
+// listFiles lists the files of segments, and removes snapshots that were not finished; all others are left
+// alone.
 func (l *Log) listFiles() ([]fileOf, error) {
 	entries, err := l.fs.ReadDir(l.Dir())
 	if err != nil {
@@ -65,8 +70,16 @@ func (l *Log) listFiles() ([]fileOf, error) {
 	}
 	files := make([]fileOf, 0, len(entries))
 	for _, e := range entries {
+		if rest, ok := strings.CutSuffix(e.Name(), temporarySuffix); ok {
+			if _, kind, _, ok := parseFileName(rest); ok && kind == snapshotSuffix {
+				if err := l.removeFile(e.Name()); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
 		if base, kind, state, ok := parseFileName(e.Name()); ok && !e.IsDir() {
-			files = append(files, fileOf{e.Name(), base, kind, state})
+			files = append(files, fileOf{e.Name(), base, kind, state, e})
 		}
 	}
 	return files, nil
@@ -140,49 +153,51 @@ func (l *Log) nextOffsetIn(f fileOf) (protocol.Offset, error) {
 	}
 }
 
-// collect lists segments and snapshots, and removes the side files of segments that are not there.
-func (l *Log) collect() (found, error) {
-	entries, err := l.fs.ReadDir(l.Dir())
-	if err != nil {
-		return found{}, err
-	}
+// collect sorts what a tidy directory holds into segments and snapshots, and removes the side files of
+// segments that are not there. Only log files and transaction indexes are measured.
+func (l *Log) collect(files []fileOf) (found, error) {
 	var out found
 	bySegment := map[protocol.Offset]*segment{}
-	for _, e := range entries {
-		base, kind, state, ok := parseFileName(e.Name())
-		if !ok || state != "" || kind != logSuffix {
+	for _, f := range files {
+		if f.state != "" || f.kind != logSuffix {
 			continue
 		}
-		info, err := e.Info()
+		info, err := f.entry.Info()
 		if err != nil {
 			return out, err
 		}
-		s := newSegment(base, info.Size(), info.ModTime())
+		s := newSegment(f.base, info.Size(), info.ModTime())
 		out.segments = append(out.segments, s)
-		bySegment[base] = s
+		bySegment[f.base] = s
 	}
-	for _, e := range entries {
-		base, kind, state, ok := parseFileName(e.Name())
-		if !ok || state != "" || kind == logSuffix {
+	for _, f := range files {
+		if f.state != "" || f.kind == logSuffix {
 			continue
 		}
-		s := bySegment[base]
-		switch {
-		case kind == snapshotSuffix:
-			out.snapshots = append(out.snapshots, base)
-		case s == nil:
-			l.logger.Warn("removing the index of a segment that is not there", "partition", l.partition, "file", e.Name())
-			if err := l.removeFile(e.Name()); err != nil {
-				return out, err
-			}
-		case kind == txnIndexSuffix:
-			info, err := e.Info()
-			if err != nil {
-				return out, err
-			}
-			s.aborted.Store(int32(info.Size() / abortedSize))
+		if f.kind == snapshotSuffix {
+			out.snapshots = append(out.snapshots, f.base)
+			continue
+		}
+		if err := l.collectIndex(f, bySegment[f.base]); err != nil {
+			return out, err
 		}
 	}
-	slices.Sort(out.snapshots)
 	return out, nil
+}
+
+// collectIndex looks at an index of segment s, or removes it where s is nil.
+func (l *Log) collectIndex(f fileOf, s *segment) error {
+	if s == nil {
+		l.logger.Warn("removing the index of a segment that is not there", "partition", l.partition, "file", f.name)
+		return l.removeFile(f.name)
+	}
+	if f.kind != txnIndexSuffix {
+		return nil
+	}
+	info, err := f.entry.Info()
+	if err != nil {
+		return err
+	}
+	s.aborted.Store(int32(info.Size() / abortedSize))
+	return nil
 }

@@ -134,11 +134,11 @@ var banned = []struct {
 	allowed        []string
 }{
 	{"slog", "SetDefault", "loggers are passed in; only the program sets the default", []string{"cmd/"}},
-	{"os", "Exit", "return an error; only the program exits", []string{"cmd/", "test/kill/"}},
+	{"os", "Exit", "return an error; only the program exits", []string{"cmd/", "test/"}},
 	{"signal", "Notify", "signals belong to the process, so to the program", []string{"cmd/", "internal/cli/"}},
 	{"http", "DefaultServeMux", "several brokers live in one process: make a mux", nil},
 	{"prometheus", "MustRegister", "several brokers live in one process: register in the broker's registry", nil},
-	{"time", "Sleep", "wait for what you are waiting for", []string{"internal/vfs/", "bench/"}},
+	{"time", "Sleep", "wait for what you are waiting for", []string{"internal/vfs/", "test/differential/"}},
 }
 
 // virtualTime reports whether a file tests in virtual time, where sleeping is the way to let it pass.

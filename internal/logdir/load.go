@@ -173,7 +173,7 @@ func (s *Set) loadTask(d *directory, t *task) {
 		next.err = offline(tp, s.report(d, next.err))
 		s.logger.Error("partition is offline", "partition", tp, "dir", d.path, "error", next.err)
 	}
-	_ = s.install(next) // a partition that is there already keeps its log
+	_ = s.install(next) // where the directory has failed, the entry says so
 }
 
 // trust says what may be believed of a folder.

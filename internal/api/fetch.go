@@ -164,13 +164,26 @@ func (f *fetch) look() {
 		f.forgetResult(part)
 		result := f.read(part)
 		result.key = key
-		if f.keepResult(result) && (result.slice.Length > 0 || result.err != nil) {
+		kept := f.keepResult(result)
+		switch {
+		case kept && (result.slice.Length > 0 || result.err != nil):
 			f.again = append(f.again, key)
+		case f.behind(&result):
+			s.enqueue(key)
 		}
 	}
 	for _, key := range f.again {
 		s.enqueue(key)
 	}
+}
+
+// behind reports whether a partition has records that did not fit into the answer.
+func (f *fetch) behind(result *fetchResult) bool {
+	limit := result.watermark
+	if f.committed {
+		limit = result.stable
+	}
+	return result.err == nil && result.diverging == nil && result.slice.Length == 0 && result.part.offset < limit
 }
 
 // keepResult adds a result where the client has to learn of it.
@@ -202,8 +215,16 @@ func (f *fetch) forgetResult(part *fetchPart) {
 	part.result = -1
 }
 
-// read looks at one partition.
+// read looks at one partition. With an error its offsets are not told, as in Kafka.
 func (f *fetch) read(part *fetchPart) fetchResult {
+	result := f.readPart(part)
+	if result.err != nil {
+		result.watermark, result.stable, result.start = -1, -1, -1
+	}
+	return result
+}
+
+func (f *fetch) readPart(part *fetchPart) fetchResult {
 	result := fetchResult{part: part, watermark: -1, stable: -1, start: -1}
 	if result.err = f.locate(part); result.err != nil {
 		part.unwatch()
@@ -240,10 +261,11 @@ func (f *fetch) read(part *fetchPart) fetchResult {
 // divergence compares the epoch of the last record that a client has with this log (KIP-595): nil where the
 // client's records are a part of it. An epoch that this log never had leaves nothing to compare.
 func divergence(part *fetchPart) (*epochEnd, error) {
-	if part.lastEpoch < 0 || part.partition.Log() == nil {
+	l := part.partition.Log()
+	if part.lastEpoch < 0 || l == nil || part.offset < l.StartOffset() { // BR-031: that is out of range first
 		return nil, nil
 	}
-	epoch, end := part.partition.Log().EndOffsetForEpoch(part.lastEpoch)
+	epoch, end := l.EndOffsetForEpoch(part.lastEpoch)
 	switch {
 	case epoch < 0 || end < 0:
 		return nil, protocol.OffsetOutOfRange

@@ -109,3 +109,31 @@ func TestFetchFrameIsWhatKmsgWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestFetchFrameEndsInTheFile: where the file has the zeros that a response ends in, they are sent with the
+// last range.
+func TestFetchFrameEndsInTheFile(t *testing.T) {
+	fs := vfs.NewMemory()
+	file, err := fs.OpenFile("segment", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte("0123\x00\x00\x00\x00\x00\x00\x00\x05"), 0); err != nil {
+		t.Fatal(err)
+	}
+	results := func(zeros int) []fetchResult {
+		part := &fetchPart{fetchKey: fetchKey{topic: "orders"}}
+		return []fetchResult{{part: part, slice: log.Slice{File: file, Length: 4, Zeros: zeros}}}
+	}
+	for version := int16(4); version <= 12; version++ {
+		r := &Request{RequestHeader: wire.RequestHeader{Key: int16(kmsg.Fetch), Version: version}, pools: newPools()}
+		without := frameFetch(r, protocol.None, 0, false, results(0))
+		with := frameFetch(r, protocol.None, 0, false, results(3))
+		if a, b := flatten(t, without), flatten(t, with); !bytes.Equal(a, b) {
+			t.Errorf("version %d: %x, expected %x", version, b, a)
+		}
+		if last := with.Pieces[len(with.Pieces)-1]; last.File == nil {
+			t.Errorf("version %d: the answer ends in %d bytes that are not the file's", version, len(last.Bytes))
+		}
+	}
+}

@@ -263,7 +263,7 @@ func (l *Log) index(f *batchFacts, size int64) {
 		s.maxTime.Store(f.timestamp)
 	}
 	if t.sinceIndex > int64(l.config.Load().IndexIntervalBytes) {
-		s.index.Store(s.index.Load().with(newIndexEntry(s.relative(f.last), position)))
+		s.index.Store(s.index.Load().with(newIndexEntry(s.relative(f.last), position), s.relative(f.first)))
 		t.addTime(s)
 		t.sinceIndex = 0
 	}

@@ -28,14 +28,19 @@ func (e indexEntry) position() int64 { return int64(uint32(e)) }
 
 // offsetIndex is a segment's offset index in memory. Entries below n never change, so readers need no lock:
 // the one appender writes the entry and then moves n; growing and truncating make a new offsetIndex.
+//
+// An entry names the last offset of its batch. A reader that catches up asks for the first one, since its
+// last read ended where an entry's batch begins; firsts has it, relative, or 0 where it is not known: then
+// the reader has to look into the log, and notes what it finds.
 type offsetIndex struct {
 	n       atomic.Int32
 	entries []indexEntry
+	firsts  []atomic.Uint32
 }
 
 // newOffsetIndex takes entries over as they are.
 func newOffsetIndex(entries []indexEntry) *offsetIndex {
-	x := &offsetIndex{entries: entries}
+	x := &offsetIndex{entries: entries, firsts: make([]atomic.Uint32, len(entries))}
 	x.n.Store(int32(len(entries)))
 	return x
 }
@@ -44,19 +49,52 @@ func newOffsetIndex(entries []indexEntry) *offsetIndex {
 func (x *offsetIndex) all() []indexEntry { return x.entries[:x.n.Load()] }
 
 // bytes is what it takes in memory.
-func (x *offsetIndex) bytes() int64 { return int64(cap(x.entries)) * indexEntrySize }
+func (x *offsetIndex) bytes() int64 { return int64(cap(x.entries)) * (indexEntrySize + 4) }
 
-// with adds an entry, in place where there is room, and returns the index that has it.
-func (x *offsetIndex) with(e indexEntry) *offsetIndex {
+// with adds an entry for a batch that begins at the relative offset first, in place where there is room, and
+// returns the index that has it.
+func (x *offsetIndex) with(e indexEntry, first int64) *offsetIndex {
 	n := x.n.Load()
 	if int(n) == len(x.entries) {
-		grown := make([]indexEntry, max(8, 2*n))
-		copy(grown, x.entries)
-		x = &offsetIndex{entries: grown}
+		size := max(8, 2*n)
+		grown := &offsetIndex{entries: make([]indexEntry, size), firsts: make([]atomic.Uint32, size)}
+		copy(grown.entries, x.entries)
+		for i := range n {
+			grown.firsts[i].Store(x.firsts[i].Load())
+		}
+		x = grown
 	}
 	x.entries[n] = e
+	x.firsts[n].Store(uint32(first))
 	x.n.Store(n + 1)
 	return x
+}
+
+// begins is the position of the batch whose first offset is relative, if an entry names it and its first
+// offset is known.
+func (x *offsetIndex) begins(relative int64) (int64, bool) {
+	entries := x.all()
+	i := indexOf(entries, relative)
+	if i < len(entries) && int64(x.firsts[i].Load()) == relative {
+		return entries[i].position(), true
+	}
+	return 0, false
+}
+
+// learn notes that the batch whose first offset is relative begins at position, if an entry names it.
+func (x *offsetIndex) learn(relative, position int64) {
+	entries := x.all()
+	if i := indexOf(entries, relative); i < len(entries) && entries[i].position() == position {
+		x.firsts[i].Store(uint32(relative))
+	}
+}
+
+// indexOf is the place of the first entry whose offset is not below relative.
+func indexOf(entries []indexEntry, relative int64) int {
+	i, _ := slices.BinarySearchFunc(entries, relative, func(e indexEntry, target int64) int {
+		return compare(e.relative(), target)
+	})
+	return i
 }
 
 // lookupOffset is the position of the greatest entry at or below a relative offset, or 0: where to begin to

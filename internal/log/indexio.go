@@ -56,14 +56,19 @@ func (l *Log) repairTail(s *segment) error {
 
 // entriesOf is a segment's offset index, read into memory where it is not there yet.
 func (l *Log) entriesOf(s *segment) ([]indexEntry, error) {
-	if x := s.index.Load(); x != nil {
-		return x.all(), nil
-	}
-	x, err := l.loadIndex(s)
+	x, err := l.indexOf(s)
 	if err != nil {
 		return nil, err
 	}
 	return x.all(), nil
+}
+
+// indexOf is entriesOf with what else is known.
+func (l *Log) indexOf(s *segment) (*offsetIndex, error) {
+	if x := s.index.Load(); x != nil {
+		return x, nil
+	}
+	return l.loadIndex(s)
 }
 
 // loadIndex reads a segment's offset index into memory. What is read is checked against the log, as no

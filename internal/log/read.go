@@ -56,6 +56,7 @@ func (l *Log) readSegment(s *segment, from protocol.Offset, maxBytes int, limit 
 		}
 	}
 	start, err := l.position(s, f, from, size)
+	readable := end
 	if err == nil && end-start > int64(maxBytes) {
 		end, err = l.fit(s, f, start, end, int64(maxBytes), atLeastOne)
 	}
@@ -63,8 +64,18 @@ func (l *Log) readSegment(s *segment, from protocol.Offset, maxBytes int, limit 
 		f.release()
 		return Slice{}, err
 	}
-	return Slice{File: f.File, Position: start, Length: int(end - start), pinned: f}, nil
+	slice := Slice{File: f.File, Position: start, Length: int(end - start), pinned: f}
+	if end < readable && limit <= zeroOffsets {
+		slice.Zeros = zerosOfOffset
+	}
+	return slice, nil
 }
+
+// The offset that a batch begins with has this many bytes of zero in front as long as it is below zeroOffsets.
+const (
+	zerosOfOffset = 3
+	zeroOffsets   = 1 << (64 - 8*zerosOfOffset)
+)
 
 // position is where the first batch begins whose last offset is at or behind offset; size where none does.
 func (l *Log) position(s *segment, f *openFile, offset protocol.Offset, size int64) (int64, error) {
@@ -78,13 +89,16 @@ func (l *Log) position(s *segment, f *openFile, offset protocol.Offset, size int
 	if p, ok := s.recent.Load().find(relative); ok {
 		return min(p, size), nil
 	}
-	entries, err := l.entriesOf(s)
+	index, err := l.indexOf(s)
 	if err != nil {
 		return 0, err
 	}
+	if p, ok := index.begins(relative); ok {
+		return min(p, size), nil
+	}
 	buf := l.files.buffer()
 	defer l.files.giveBack(buf)
-	w := walk(f, min(lookupOffset(entries, relative), size), size, buf[:])
+	w := walk(f, min(lookupOffset(index.all(), relative), size), size, buf[:])
 	for {
 		h, err := w.next()
 		if ended(err) {
@@ -94,6 +108,9 @@ func (l *Log) position(s *segment, f *openFile, offset protocol.Offset, size int
 			return 0, l.damaged(s, &w, err)
 		}
 		if h.LastOffset >= offset {
+			if h.BaseOffset == offset {
+				index.learn(relative, w.pos)
+			}
 			return w.pos, nil
 		}
 	}

@@ -12,6 +12,9 @@ type Slice struct {
 	// Position is where in File the range begins, Length how long it is, in bytes.
 	Position int64
 	Length   int
+	// Zeros is how many bytes of zero are known to follow the range in File, and stay there as the range does:
+	// the first bytes of the next batch's offset. A Fetch response that ends in as many zeros is sent with them.
+	Zeros int
 
 	pinned *openFile
 }

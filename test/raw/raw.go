@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -132,7 +133,7 @@ func Produce(to Topic, size int) *kmsg.ProduceRequest {
 	topic.Topic, topic.TopicID = to.Name, to.ID
 	for number := range to.Partitions {
 		b := record.NewBuilder(record.BuilderOptions{ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1})
-		b.Append(1e12, nil, make([]byte, size))
+		b.Append(time.Now().UnixMilli(), nil, make([]byte, size))
 		partition := kmsg.NewProduceRequestTopicPartition()
 		partition.Partition, partition.Records = number, b.Build()
 		topic.Partitions = append(topic.Partitions, partition)

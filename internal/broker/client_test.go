@@ -378,7 +378,7 @@ func (c *conn) eventually(what string, try func() protocol.Code) {
 		if code == protocol.None {
 			return
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		code = try()
 	}
 	c.t.Errorf("%s: still %v", what, code)

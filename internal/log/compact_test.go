@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -355,4 +356,36 @@ func TestOffsetMap(t *testing.T) {
 	if got := m.get([]byte("none")); got != protocol.NoOffset {
 		t.Fatalf("a key that is not there is at %d", got)
 	}
+}
+
+// TestCompactAsKafka compacts a log of idempotent and transactional producers, tombstones and all codecs, and
+// compares with what the log cleaner of Apache Kafka 4.4 made of the same files, as its dump tool printed it.
+// Sizes differ with the compressors, and so do positions; horizons differ with the clock.
+func TestCompactAsKafka(t *testing.T) {
+	g := loadGolden(t, "4.4.0-compaction")
+	now := testTime
+	o := compactable(g.fs, &now)
+	o.Dir, o.Partition = "/data/c-0", protocol.TopicPartition{Topic: "c"}
+	l := open(t, o)
+	compact(t, l)
+	var out, faults strings.Builder
+	for _, s := range *l.list.Load() {
+		for _, suffix := range []string{logSuffix, txnIndexSuffix} {
+			if suffix == txnIndexSuffix && s.aborted.Load() == 0 {
+				continue
+			}
+			if err := Dump(&out, g.fs, l.path(s.base, suffix), DumpOptions{PrintDataLog: true, Errors: &faults}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text := out.String()
+	for _, replace := range [][2]string{
+		{`/data/c-0/`, ``}, {`deleteHorizonMs: OptionalLong\[[0-9]*\]`, `deleteHorizonMs: X`}, {`crc: [0-9]*`, `crc`},
+		{`partitionLeaderEpoch: [0-9]*`, `ple`}, {`position: [0-9]+`, `pos`}, {`(?m)^(.*?)size: [0-9]+`, `${1}size`},
+	} {
+		text = regexp.MustCompile(replace[0]).ReplaceAllString(text, replace[1])
+	}
+	want := strings.Split(strings.TrimSuffix(string(g.other["compacted.txt"]), "\n"), "\n")
+	compareLines(t, strings.Split(strings.TrimSuffix(text, "\n"), "\n"), want)
 }

@@ -114,7 +114,8 @@ func (c calls) String() string {
 	return strings.Join(text, ", ")
 }
 
-// since counts the calls since the mark, and the bytes that sendfile moved.
+// since counts the calls since the mark, and the bytes that sendfile moved. The last call of the last request
+// may be missing: strace writes its line when the answer is already here.
 func (b *broker) since() (made calls, sendfile int64, err error) {
 	text, err := os.ReadFile(b.trace)
 	if err != nil {
@@ -144,6 +145,9 @@ func (b *broker) since() (made calls, sendfile int64, err error) {
 //
 // A call counts when it ends.
 func parse(line string) (name string, ended bool, result int64) {
+	if !strings.HasSuffix(line, "\n") {
+		return "", false, 0 // the rest is still to come
+	}
 	_, line, _ = strings.Cut(strings.TrimSpace(line), " ")
 	line = strings.TrimSpace(line)
 	if rest, resumed := strings.CutPrefix(line, "<... "); resumed {

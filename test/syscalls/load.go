@@ -14,7 +14,7 @@ type counted struct {
 	requests int
 	budget   float64
 	calls    calls
-	// records are the bytes of records that the answers held, viaSendfile those that never came to user space;
+	// records are the bytes of records that all answers but the last held, viaSendfile those that never came to user space;
 	// both 0 where that does not matter.
 	records, viaSendfile int64
 }
@@ -96,7 +96,7 @@ func catchUp(b *broker, c *raw.Conn, from raw.Topic, kind fetchKind, requests in
 		}
 	}
 	fetched, err := measure(b, c, name, requests, fetchBudget(partitions))
-	fetched.records = records * int64(requests)
+	fetched.records = records * int64(requests-1)
 	return fetched, err
 }
 

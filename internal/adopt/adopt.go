@@ -52,8 +52,10 @@ type Adoption struct {
 	options  Options
 	files    vfs.FS
 	old      *config.Broker // the old broker's server.properties, or nil
+	settings *config.Broker // the same, or the defaults
 	dirs     *logdir.Set
 	metadata string
+	kraft    bool // a directory says that it is of a node of KRaft
 	plan     *Plan
 
 	store   *quorum.Store
@@ -161,24 +163,26 @@ func (a *Adoption) lock() error {
 		all = append(slices.Clone(all), a.metadata)
 	}
 	for _, dir := range all {
-		_, err := logdir.ReadIdentity(a.files, dir)
+		identity, err := logdir.ReadIdentity(a.files, dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s has no meta.properties: it is not a log directory of a broker", dir)
 		}
 		if err != nil {
 			return err
 		}
+		a.kraft = a.kraft || identity.Version == 1
 	}
-	id, settings := P.NoBroker, config.Default()
+	id := P.NoBroker
+	a.settings = config.Default()
 	if a.old != nil {
-		settings = a.old
+		a.settings = a.old
 		if a.old.IsSet("node.id") || a.old.IsSet("broker.id") {
 			id = a.old.BrokerID()
 		}
 	}
 	var err error
 	a.dirs, err = logdir.Open(logdir.Options{
-		FS: a.files, Dirs: a.options.Dirs, MetadataDir: a.metadata, BrokerID: id, Config: settings,
+		FS: a.files, Dirs: a.options.Dirs, MetadataDir: a.metadata, BrokerID: id, Config: a.settings,
 		Now: a.options.Now, Logger: a.options.Logger, Files: log.NewFileCache(1),
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/logdir"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
 // Of a topic that nothing is known of but its folders, nothing is deleted.
@@ -92,6 +93,7 @@ func TestTree(t *testing.T) {
 	put(t, files, "/tree", treeOf(
 		topicAPath, topicJSON(`{"0":[8,7],"1":[8]}`),
 		topicAPath+"/partitions/0/state", `{"controller_epoch":3,"leader":8,"version":1,"leader_epoch":9,"isr":[8]}`,
+		"/config/topics/a", `{"version":1,"config":{"retention.ms":"5","segment.bytes":"abc","what.is.this":"1"}}`,
 		"/brokers/topics/elsewhere", `{"partitions":{"0":[8]},"version":1}`,
 		"/config/brokers/7", `{"version":1,"config":{"num.io.threads":"3","listener.name.x.ssl.keystore.password":"p"}}`,
 		"/config/brokers/<default>", `{"version":1,"config":{"log.retention.ms":"77"}}`,
@@ -103,7 +105,8 @@ func TestTree(t *testing.T) {
 	))
 	p := open(t, files, func(o *Options) { o.ZooKeeperTree = "/tree" }).Plan()
 	topic := p.topicOf(t, "a")
-	want := Topic{Name: "a", ID: topic.ID, WasReplicated: 2, Config: map[string]string{"retention.ms": "5"}, ConfigKnown: true,
+	want := Topic{Name: "a", ID: topic.ID, WasReplicated: 2, ConfigKnown: true,
+		Config:     map[string]string{"retention.ms": "5", "segment.bytes": "abc", "what.is.this": "1"},
 		Partitions: []Partition{{LeaderEpoch: 10, Dir: "/data"}, {LeaderEpoch: 0}}}
 	if diff := cmp.Diff(want, topic, cmp.AllowUnexported(Topic{})); diff != "" {
 		t.Error(diff)
@@ -124,6 +127,7 @@ func TestTree(t *testing.T) {
 	wantNotice(t, p, "partitions without a folder", "a-1")
 	wantNotice(t, p, "topics that are not here", "elsewhere")
 	wantNotice(t, p, "SCRAM users", "al@ice")
+	wantNotice(t, p, "properties that are not valid here", "a: segment.bytes=abc", "a: what.is.this=1")
 	wantNotice(t, p, "quotas", "users/al@ice")
 	wantNotice(t, p, "ACLs", "Group/g", "Topic/a")
 	wantNotice(t, p, "delegation tokens", "tok")
@@ -175,8 +179,58 @@ func TestRefused(t *testing.T) {
 	refused(t, files, func(o *Options) { o.ZooKeeperTree = "/tree" }, "topic a had the id AAAAAAAAAAAAAAAAAAAAZg", topicA)
 	folder(t, files, "/data", "a-1", "AAAAAAAAAAAAAAAAAAAAZg", 1, 10)
 	refused(t, files, nil, "different ids")
+	folder(t, files, "/data", "odd-2147483647", "AAAAAAAAAAAAAAAAAAAAZg", 1, 10)
+	must(t, files.RemoveAll("/data/a-1"))
+	refused(t, files, nil, "topic odd would have 2147483648 partitions")
 	put(t, files, "/data/a-1/partition.metadata", "nonsense")
 	refused(t, files, nil, "the id of a-1 cannot be read")
+}
+
+// The metadata of KRaft may lie in a directory of its own.
+func TestMetadataDirectory(t *testing.T) {
+	files := vfs.NewMemory()
+	identity := "node.id=7\nversion=1\ncluster.id=" + clusterID + "\ndirectory.id="
+	put(t, files, "/data/meta.properties", identity+"NV4_ueZYv-GIoATEVmlvTQ\n")
+	put(t, files, "/meta/meta.properties", identity+"NV4_ueZYv-GIoATEVmlvTg\n")
+	folder(t, files, "/data", "a-0", topicA, 1, 10)
+	put(t, files, "/meta/__cluster_metadata-0/00000000000000000000.log", "")
+	refused(t, files, nil, "none of them has its metadata", "--server-properties")
+	put(t, files, "/server.properties", "node.id=7\nlog.dirs=/data\nmetadata.log.dir=/meta\nprocess.roles=broker,controller\n"+
+		"controller.quorum.voters=7@localhost:9093\ncontroller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\n")
+	withFile := func(o *Options) { o.ServerProperties = "/server.properties" }
+	a := open(t, files, withFile)
+	p := a.Plan()
+	if p.Source != "/meta/__cluster_metadata-0" || p.MetadataDir != "/meta" || p.Start != "barnabas start --data-dir /data --override metadata.log.dir=/meta" {
+		t.Errorf("the plan is %+v", p)
+	}
+	wantNotice(t, p, "topics unknown to the old cluster", "a")
+	must(t, a.CarryOut(context.Background()))
+	must(t, a.Close())
+	if lines := stored(t, files, "/meta", 7); len(lines) < 20 {
+		t.Errorf("the store in /meta is %q", lines)
+	}
+	put(t, files, "/tree", treeOf(topicAPath, topicJSON(`{"0":[7]}`)))
+	folder(t, files, "/data", "b-0", "AAAAAAAAAAAAAAAAAAAAZg", 1, 10)
+	refused(t, files, func(o *Options) { withFile(o); o.ZooKeeperTree = "/tree" }, "have their own metadata in /meta/__cluster_metadata-0")
+}
+
+// Behind the last index entry there are few batches to look at; an index that lies costs a longer look.
+func TestIndexedTail(t *testing.T) {
+	files := kafkaDir(t)
+	folder(t, files, "/data", "a-0", topicA, 9, 3)
+	index := "/data/a-0/00000000000000000000.index"
+	for text, want := range map[string]int64{
+		"": 0, "\x00\x00\x00\x01\x00\x00\x00\x05": 5, strings.Repeat("\x00", 800): 0,
+		"\x00\x00\x00\x01\x00\x00\x00\x05\x00\x00\x00\x02\x00\x00\x00\x09" + strings.Repeat("\x00", 800): 9,
+	} {
+		put(t, files, index, text)
+		if got, err := lastIndexed(files, index); err != nil || got != want {
+			t.Errorf("%q: position %d, want %d, %v", text, got, want, err)
+		}
+		if end, err := scanPartition(files, "/data/a-0", false); err != nil || end.epoch != 9 {
+			t.Errorf("%q: the end is %+v, %v", text, end, err)
+		}
+	}
 }
 
 func TestSeveralDirectories(t *testing.T) {

@@ -58,6 +58,10 @@ func (a *Adoption) makePlan(ctx context.Context, e *existing) error {
 	if b.source, err = a.readSource(); err != nil {
 		return err
 	}
+	if a.kraft && !b.source.kraft && a.options.Configs == "" && len(e.topics) == 0 {
+		return fmt.Errorf("the directories are of a KRaft node, and none of them has its metadata (%s): it is in metadata.log.dir; "+
+			"give --server-properties, or name that directory too, or what is known of the topics with --configs", metadataFolder)
+	}
 	p.Source, p.GoingBack = b.source.name, goingBack(b.source.kraft)
 	found := slices.Collect(maps.Values(b.folders))
 	if b.ends, err = scan(ctx, a.files, found, !b.source.certain, a.options.Progress); err != nil {

@@ -77,16 +77,17 @@ type Notice struct {
 
 // goingBack is what Kafka would not know after an adoption.
 func goingBack(kraft bool) []string {
-	lost := []string{
-		"the records stay readable: their files are Kafka's",
-		"topics and partitions made here, and properties changed here, are not known to Kafka: it calls such folders stray, or ignores them",
-		"topics deleted here come back empty",
-		"producer ids given out here would be given out again: let producers be idle for a day (transactional.id.expiration.ms, producer.id.expiration.ms) or start them anew",
-	}
+	where := "ZooKeeper"
 	if kraft {
-		return append(lost, "leader epochs in the logs will be above those in __cluster_metadata-0; Kafka refuses appends below them only where a consumer or follower asks by epoch")
+		where = metadataFolder
 	}
-	return append(lost, "leader epochs in ZooKeeper will be below those in the logs: raise leader_epoch in each partition's state znode above the last line of leader-epoch-checkpoint")
+	return []string{
+		"records and committed offsets stay readable: their files are Kafka's",
+		"topics made here are not known to " + where + ": Kafka sets their folders aside or leaves them alone; topics deleted here come back, empty",
+		"properties changed here since are not known to Kafka",
+		"leader epochs are higher here: consumers of groups that committed here wait in Kafka until its own are higher too; each restart of Kafka raises them by one",
+		"Kafka gives out producer ids again that were given out here: start idempotent producers anew",
+	}
 }
 
 // startCommand is how to start on the directories.

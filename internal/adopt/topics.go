@@ -11,6 +11,9 @@ import (
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+// partitionsMax bounds what a folder's name can make of a topic.
+const partitionsMax = 200_000
+
 // topicNotices collects the names of topics and partitions that something is to be said of.
 type topicNotices struct {
 	unknownConfig, unknownTopic, replicated, stale, empty, elsewhere, tiered, invalid []string
@@ -55,9 +58,13 @@ func (b *builder) topic(name string, folders map[int32]logdir.Found, n *topicNot
 		return Topic{}, err
 	}
 	old := b.source.topics[name]
+	count := countOf(old, folders)
+	if count > partitionsMax {
+		return Topic{}, fmt.Errorf("topic %s would have %d partitions: move away the folder that is none of a partition", name, count)
+	}
 	topic := Topic{Name: name, ID: id, WasReplicated: factorOf(old), unfinished: b.existing.unfinished[name]}
 	topic.Config, topic.ConfigKnown = configOf(name, old)
-	for number := range int32(countOf(old, folders)) {
+	for number := range int32(count) {
 		tp := P.TopicPartition{Topic: name, Partition: number}
 		var was oldPartition
 		known := false
@@ -116,10 +123,9 @@ func (b *builder) noticeTopic(topic Topic, old *oldTopic, n *topicNotices) {
 		n.tiered = append(n.tiered, topic.Name)
 	}
 	for _, name := range sorted(topic.Config) {
-		key, ok := config.Lookup(config.ScopeTopic, name)
-		if !ok {
-			n.invalid = append(n.invalid, topic.Name+": "+name)
-		} else if _, err := key.Parse(topic.Config[name]); err != nil {
+		_, known := config.Lookup(config.ScopeTopic, name)
+		_, err := b.settings.Topic(map[string]string{name: topic.Config[name]})
+		if !known || err != nil {
 			n.invalid = append(n.invalid, fmt.Sprintf("%s: %s=%s", topic.Name, name, topic.Config[name]))
 		}
 	}

@@ -153,5 +153,5 @@ func (a *API) entityOf(kind int8, name string) (metadata.Entity, error) {
 	case brokerLoggerResource:
 		return "", protocol.Errorf(protocol.InvalidRequest, "The level of the log is set by logging.level when the broker starts.")
 	}
-	return "", protocol.Errorf(protocol.InvalidRequest, "Unsupported resource type: %d", kind)
+	return "", protocol.Errorf(protocol.InvalidRequest, "Unknown resource type %d", kind)
 }

@@ -71,7 +71,7 @@ func (t *term) deleteTopics(topics []TopicRef) (results []DeleteResult, wait []<
 	for i, ref := range topics {
 		results[i] = DeleteResult{Name: ref.Name, ID: ref.ID}
 		if twice[ref] {
-			results[i].Err = P.Errorf(P.InvalidRequest, "Duplicate topic.")
+			results[i].Err = P.Errorf(P.InvalidRequest, "Duplicate topic name.")
 			continue
 		}
 		topic, err := t.find(ref)

@@ -36,7 +36,7 @@ func planGrowth(image *metadata.Image, l loads, g Growth, random *rand.Rand) ([]
 		return nil, P.Errorf(P.InvalidPartitions,
 			"The topic %s currently has %d partition(s); %d would not be an increase.", g.Topic, now, g.Count)
 	case g.Count-now > maxPartitionsPerRequest || g.Count > metadata.MaxPartitions:
-		return nil, P.Errorf(P.PolicyViolation, "Excessively large number of partitions per request.")
+		return nil, P.Errorf(P.PolicyViolation, "Excessively large number of additional partitions per request.")
 	}
 	factor := len(topic.Partitions[0].Replicas)
 	if g.Assignment == nil {

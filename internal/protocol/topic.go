@@ -23,7 +23,7 @@ func ValidateTopicName(name string) error {
 	case name == "":
 		return Errorf(InvalidTopic, "Topic name is invalid: the empty string is not allowed")
 	case name == "." || name == "..":
-		return Errorf(InvalidTopic, "Topic name is invalid: '.' or '..' is not allowed")
+		return Errorf(InvalidTopic, "Topic name is invalid: '%s' is not allowed", name)
 	case len(name) > TopicNameMax:
 		return Errorf(InvalidTopic, "Topic name is invalid: the length of '%s' is longer than the max allowed length %d", name, TopicNameMax)
 	}

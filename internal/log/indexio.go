@@ -96,7 +96,8 @@ func (l *Log) loadIndex(s *segment) (*offsetIndex, error) {
 		}
 		if s.active.Load() {
 			s.suspect.Store(true)
-		} else if err := l.storeIndexesDurably(s, &built); err != nil {
+		}
+		if err := l.keepRebuilt(s, &built); err != nil {
 			return nil, err
 		}
 		entries = built.entries
@@ -268,8 +269,17 @@ func (l *Log) storeIndexes(s *segment, b *built) error {
 	return l.writeWhole(s, timeIndexSuffix, appendTimeEntries(nil, b.times))
 }
 
-// storeIndexesDurably is storeIndexes for closed segments, which are not synced again.
-func (l *Log) storeIndexesDurably(s *segment, b *built) error {
+// keepRebuilt stores the indexes of a closed segment that a reader had to rebuild, durably, as nobody syncs
+// them again. It needs the append lock, so that the segment cannot be replaced by one of the same name
+// meanwhile; where that is taken, the indexes stay in memory and the next reader tries again.
+func (l *Log) keepRebuilt(s *segment, b *built) error {
+	if s.active.Load() || !l.appending.tryLock() {
+		return nil
+	}
+	defer l.unlock()
+	if s.gone.Load() || l.guarded.closed || l.failure.Load() != nil {
+		return nil
+	}
 	if err := l.storeIndexes(s, b); err != nil {
 		return err
 	}

@@ -187,10 +187,8 @@ func (l *Log) timeFromLog(s *segment, ask func(timeFile) (timeEntry, error)) (ti
 	if err != nil {
 		return noTimeEntry, err
 	}
-	if !s.active.Load() {
-		if err := l.storeIndexesDurably(s, &b); err != nil {
-			return noTimeEntry, err
-		}
+	if err := l.keepRebuilt(s, &b); err != nil {
+		return noTimeEntry, err
 	}
 	return ask(timeFile{file: bytesAt(appendTimeEntries(nil, b.times)), n: len(b.times)})
 }

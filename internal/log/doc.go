@@ -50,9 +50,66 @@
 //
 // One append lock a partition (a one-slot channel) orders everything that changes the log; it may span file
 // I/O. Reads take no lock. They load the list of segments, then a segment's published size, then the log end
-// offset; appends publish in the opposite order. A segment's open file is counted: a [Slice] keeps it open
-// while retention, truncation or compaction take the segment away.
+// offset; appends publish in the opposite order, so that what the size covers is never beyond the end. A
+// segment's open file is counted: a [Slice] keeps it open while retention, truncation or compaction take the
+// segment away. A segment that is taken away is marked gone before its files are renamed, and whoever opens a
+// file looks at the mark afterwards: another segment may have the name by then.
 //
-// Only the log file is written by every append. Index entries gather in memory and go to their files with
-// every MiB of log, at a roll, a flush and a close; after a crash they are rebuilt from the log.
+//	lock         held by                             may be taken under it
+//	compacting   Compact                             appending
+//	flushing     Flush, the sync of flush.messages   appending
+//	appending    appends, rolls, truncation …        loading, and the short ones
+//	loading      who reads an index into memory      the short ones
+//
+// The short ones are those of the [FileCache] and of the open transactions: memory only.
+//
+// # What is durable when
+//
+// Only the log file is written by every append, and nothing is synced by it unless flush.messages asks. Index
+// entries gather in memory and go to their files with every MiB of log, at a roll, a flush and a close.
+//
+//	Flush       data of all segments from the recovery point on, then indexes and snapshots of the closed
+//	            ones, leader epochs, names; then the recovery point moves. A producer snapshot is written at
+//	            the new recovery point, not synced: its CRC tells whether it is whole
+//	roll        nothing; but if the segment before has not got a durable name yet, the directory, so that at
+//	            most the last segment can be missing; and the old segment where the topic is compacted,
+//	            since then a hole at its end would not be noticed
+//	truncation  the cut file; before that each segment that goes, the highest first; snapshots that go
+//	retention   each segment that goes, the lowest first
+//	compaction  see below
+//	close       everything
+//
+// # Recovery
+//
+// How much Open checks depends on how the log was left ([Trust]). Clean believes the last index entries.
+// SameBoot knows that completed writes are there: it goes through the tail behind the last index entry.
+// Scan follows a possible power cut: above the recovery point, any page and any name may be missing.
+//
+//	 file   ┌──────────────┬───────────────┬────────┬─────────┐
+//	        │ synced       │ good batches  │  bad   │    ?    │
+//	        └──────────────┴───────────────┴────────┴─────────┘
+//	                recovery point      log end offset
+//
+// Where the batches stop being good, what stands behind decides. Nothing whole: a torn tail, which is cut.
+// Whole batches: damage, a [DamageError], and nothing is cut; unless, after a power cut, the bad batch lacks a
+// page or the rest of its file, or the segment ends before the next begins: then what is behind was never
+// promised, and is cut too, so that the log stays a prefix of what was appended.
+//
+// A batch's leader epoch is outside its CRC. One that stands out between its neighbours is put right, from
+// leader-epoch-checkpoint or from them. Side files carry no checksum but the snapshots'; indexes are compared
+// with the batches that they name when they are first used, and rebuilt where they are wrong.
+//
+// # Compaction
+//
+// [Log.Compact] reads the segments twice. First it learns the newest offset of each key in the part that was
+// not compacted yet, in a map of bounded size; a full map ends that part early. Then it copies what stays,
+// group by group of segments that together fill one:
+//
+//	1  write X.log.cleaned and its indexes; sync them and the directory
+//	2  rename ".cleaned" to ".swap", the log file last; sync the directory. From here a restart goes on:
+//	   while a ".cleaned" is there, ".swap" files are removed; afterwards they replace what they cover
+//	3  rename the old segments to ".deleted"; sync the directory
+//	4  drop ".swap"; readers get the new list
+//
+// Steps 2 to 4 are under the append lock. If the log was truncated since the beginning, the copy is dropped.
 package log

@@ -85,10 +85,10 @@
 // SameBoot knows that completed writes are there: it goes through the tail behind the last index entry.
 // Scan follows a possible power cut: above the recovery point, any page and any name may be missing.
 //
-//	 file   ┌──────────────┬───────────────┬────────┬─────────┐
-//	        │ synced       │ good batches  │  bad   │    ?    │
-//	        └──────────────┴───────────────┴────────┴─────────┘
-//	                recovery point      log end offset
+//	file   ┌──────────────┬───────────────┬────────┬─────────┐
+//	       │ synced       │ good batches  │  bad   │    ?    │
+//	       └──────────────┴───────────────┴────────┴─────────┘
+//	               recovery point      log end offset
 //
 // Where the batches stop being good, what stands behind decides. Nothing whole: a torn tail, which is cut.
 // Whole batches: damage, a [DamageError], and nothing is cut; unless, after a power cut, the bad batch lacks a

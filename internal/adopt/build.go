@@ -31,27 +31,30 @@ type builder struct {
 	missing []string
 }
 
-// makePlan finds out what is to be done.
-func (a *Adoption) makePlan(ctx context.Context, e *existing) error {
-	p := &Plan{
-		Cluster: a.dirs.ClusterID(), Broker: a.dirs.BrokerID(), Dirs: a.options.Dirs, MetadataDir: a.metadata,
-		ProducerIDs: P.NoProducerID,
-	}
+// newPlan is the plan before anything has been looked at.
+func (a *Adoption) newPlan() *Plan {
 	var overrides []string
 	if a.old != nil {
 		overrides = startOverrides(a.old)
 	}
-	p.Start = startCommand(p.Dirs, p.MetadataDir, overrides)
-	a.plan = p
-	b := &builder{Adoption: a, plan: p, existing: e, folders: map[P.TopicPartition]logdir.Found{}}
+	return &Plan{
+		Cluster: a.dirs.ClusterID(), Broker: a.dirs.BrokerID(), Dirs: a.options.Dirs, MetadataDir: a.metadata,
+		ProducerIDs: P.NoProducerID, Start: startCommand(a.options.Dirs, a.metadata, overrides),
+	}
+}
+
+// makePlan finds out what is to be done.
+func (a *Adoption) makePlan(ctx context.Context, e *existing) error {
+	a.plan = a.newPlan()
+	b := &builder{Adoption: a, plan: a.plan, existing: e, folders: map[P.TopicPartition]logdir.Found{}}
 	if err := b.sort(); err != nil {
 		return err
 	}
 	if len(b.folders) == 0 {
-		p.Done = len(e.unfinished) == 0
 		if len(e.topics) == 0 {
-			return fmt.Errorf("there are no partitions in %s", strings.Join(p.Dirs, ", "))
+			return fmt.Errorf("there are no partitions in %s", strings.Join(a.plan.Dirs, ", "))
 		}
+		a.plan.Done = true
 		return nil
 	}
 	var err error
@@ -62,12 +65,18 @@ func (a *Adoption) makePlan(ctx context.Context, e *existing) error {
 		return fmt.Errorf("the directories are of a KRaft node, and none of them has its metadata (%s): it is in metadata.log.dir; "+
 			"give --server-properties, or name that directory too, or what is known of the topics with --configs", metadataFolder)
 	}
-	p.Source, p.GoingBack = b.source.name, goingBack(b.source.kraft)
+	return b.build(ctx)
+}
+
+// build makes the plan for the folders that are to be registered.
+func (b *builder) build(ctx context.Context) error {
+	b.plan.Source, b.plan.GoingBack = b.source.name, goingBack(b.source.kraft)
 	found := slices.Collect(maps.Values(b.folders))
-	if b.ends, err = scan(ctx, a.files, found, !b.source.certain, a.options.Progress); err != nil {
+	var err error
+	if b.ends, err = scan(ctx, b.files, found, !b.source.certain, b.options.Progress); err != nil {
 		return err
 	}
-	internal, err := readCoordinators(a.files, found)
+	internal, err := readCoordinators(b.files, found)
 	if err != nil {
 		return err
 	}
@@ -76,7 +85,7 @@ func (a *Adoption) makePlan(ctx context.Context, e *existing) error {
 	}
 	b.producers(internal)
 	b.properties()
-	p.Notices = append(p.Notices, b.source.notices...)
+	b.plan.Notices = append(b.plan.Notices, b.source.notices...)
 	b.coordinators(internal)
 	b.formats()
 	return nil
@@ -196,7 +205,7 @@ func (b *builder) properties() {
 	p.Notices = append(p.Notices, Notice{
 		Subject: "default retention", Names: []string{"log.retention.ms=-1"},
 		Meaning: "the old broker's own default is not known, so that topics without retention.ms keep everything: give --server-properties now, " +
-			"or set log.retention.ms with 'barnabas config alter' later",
+			"or set it later with 'barnabas config alter broker-default --set log.retention.ms=...'",
 	})
 }
 

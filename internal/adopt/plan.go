@@ -85,7 +85,7 @@ func goingBack(kraft bool) []string {
 		"records and committed offsets stay readable: their files are Kafka's",
 		"topics made here are not known to " + where + ": Kafka sets their folders aside or leaves them alone; topics deleted here come back, empty",
 		"properties changed here since are not known to Kafka",
-		"leader epochs are higher here: consumers of groups that committed here wait in Kafka until its own are higher too; each restart of Kafka raises them by one",
+		"leader epochs are higher here: consumers of groups that committed here wait in Kafka until its own are higher too; each restart of Kafka raises them",
 		"Kafka gives out producer ids again that were given out here: start idempotent producers anew",
 	}
 }

@@ -41,12 +41,10 @@ type job struct {
 	run func(context.Context) time.Duration
 }
 
-// firstDelay lets a broker start before the jobs that read and delete (log.initial.task.delay.ms).
-const firstDelay = 30 * time.Second
-
 // jobs lists them. Those that read and delete much come a while after the start; none of them costs anything
 // for a partition that is idle but a look at two offsets.
 func (s *Set) jobs() []job {
+	firstDelay := s.config.Load().Duration("log.initial.task.delay.ms")
 	return []job{
 		{name: "watch", first: time.Second, run: s.watch},
 		{name: "checkpoint of high watermarks", first: time.Second, run: s.checkpointJob(highWatermarks, "replica.high.watermark.checkpoint.interval.ms")},

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -20,15 +21,18 @@ type identity struct {
 	sequence uint64
 }
 
-// history is what was read back.
+// history is what was read back of one topic.
 type history struct {
+	topic  string
+	starts map[int32]int64
 	at     map[place]identity
 	counts map[identity]int
 	last   map[int32]map[uint32]uint64 // partition, idempotent producer: its last sequence
 	next   map[int32]int64             // offset that must come next
+	newest map[string]uint64           // of the keys of compacted: the sequence of the last record
 }
 
-// check reads the topic from its beginning and compares it with what the load was told.
+// check reads the topics from their beginnings and compares them with what the load was told.
 func check(ctx context.Context, address string, l *load) (string, error) {
 	select {
 	case err := <-l.failed:
@@ -37,19 +41,41 @@ func check(ctx context.Context, address string, l *load) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	h, err := readAll(ctx, address, l)
-	if err != nil {
-		return "", err
+	var reports []string
+	for _, topic := range []string{plain, trimmed, compacted} {
+		h, err := readAll(ctx, address, topic, l)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", topic, err)
+		}
+		report, err := h.compare(l)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", topic, err)
+		}
+		reports = append(reports, topic+" "+report)
 	}
-	acked, duplicates := 0, 0
+	return strings.Join(reports, "; "), nil
+}
+
+// compare looks for every acknowledged record.
+func (h *history) compare(l *load) (string, error) {
+	acked, gone, duplicates := 0, 0, 0
 	for _, p := range l.producers {
+		if p.topic != h.topic {
+			continue
+		}
 		for sequence, where := range p.acked {
 			acked++
-			if got, ok := h.at[where]; !ok {
-				return "", fmt.Errorf("acknowledged record %d of producer %d is not at %v", sequence, p.number, where)
-			} else if got != (identity{p.number, sequence}) {
+			got, ok := h.at[where]
+			if ok && got != (identity{p.number, sequence}) {
 				return "", fmt.Errorf("at %v stands %v, acknowledged was record %d of producer %d", where, got, sequence, p.number)
 			}
+			if ok {
+				continue
+			}
+			if !h.mayBeGone(p, sequence, where) {
+				return "", fmt.Errorf("acknowledged record %d of producer %d is not at %v", sequence, p.number, where)
+			}
+			gone++
 		}
 	}
 	for id, n := range h.counts {
@@ -58,27 +84,48 @@ func check(ctx context.Context, address string, l *load) (string, error) {
 		}
 		duplicates += n - 1
 	}
-	return fmt.Sprintf("%d records acknowledged, all %d read back in place, %d duplicates from plain producers", acked, len(h.at), duplicates), nil
+	return fmt.Sprintf("%d acknowledged, %d read back in place, %d deleted or compacted, %d duplicates of plain producers",
+		acked, len(h.at), gone, duplicates), nil
 }
 
-// readAll consumes every partition up to its present end.
-func readAll(ctx context.Context, address string, l *load) (*history, error) {
+// mayBeGone reports whether an acknowledged record may have been taken away.
+func (h *history) mayBeGone(p *producer, sequence uint64, where place) bool {
+	switch h.topic {
+	case trimmed:
+		return where.offset < h.starts[where.partition]
+	case compacted:
+		return h.newest[string(p.record(sequence).Key)] > sequence || !p.idempotent && h.newest[string(p.record(sequence).Key)] == sequence
+	}
+	return false
+}
+
+// readAll consumes every partition of a topic up to its present end.
+func readAll(ctx context.Context, address, topic string, l *load) (*history, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
+	admin := kadm.NewClient(client)
+	h := &history{topic: topic, at: map[place]identity{}, counts: map[identity]int{}, last: map[int32]map[uint32]uint64{}, newest: map[string]uint64{}}
+	if h.starts, err = offsetsOf(admin.ListStartOffsets(ctx, topic)); err != nil {
+		return nil, err
+	}
+	ends, err := offsetsOf(admin.ListEndOffsets(ctx, topic))
 	if err != nil {
 		return nil, err
 	}
-	left := int64(0)
-	ends.Each(func(o kadm.ListedOffset) { left += o.Offset })
-	h := &history{at: map[place]identity{}, counts: map[identity]int{}, last: map[int32]map[uint32]uint64{}, next: map[int32]int64{}}
-	for int64(len(h.at)) < left {
+	h.next = map[int32]int64{}
+	for partition, start := range h.starts {
+		h.next[partition] = start
+		if topic != trimmed && start != 0 {
+			return nil, fmt.Errorf("partition %d starts at %d", partition, start)
+		}
+	}
+	for !h.complete(ends) {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("read %d of %d records: %w", len(h.at), left, ctx.Err())
+			return nil, fmt.Errorf("read up to %v of %v: %w", h.next, ends, ctx.Err())
 		}
 		for _, e := range fetches.Errors() {
 			return nil, e.Err
@@ -92,18 +139,31 @@ func readAll(ctx context.Context, address string, l *load) (*history, error) {
 	return h, nil
 }
 
+// complete reports whether everything below ends was read. The last record of a log is never compacted.
+func (h *history) complete(ends map[int32]int64) bool {
+	for partition, end := range ends {
+		if h.next[partition] < end {
+			return false
+		}
+	}
+	return true
+}
+
 // add takes one record in the order of its partition.
 func (h *history) add(r *kgo.Record, l *load) error {
 	if len(r.Value) < 12 {
 		return errors.New("a record is shorter than every one that was written")
 	}
-	if r.Offset != h.next[r.Partition] {
-		return fmt.Errorf("partition %d: offset %d follows %d", r.Partition, r.Offset, h.next[r.Partition]-1)
+	if next := h.next[r.Partition]; r.Offset < next || r.Offset > next && h.topic != compacted {
+		return fmt.Errorf("partition %d: offset %d follows %d", r.Partition, r.Offset, next-1)
 	}
 	h.next[r.Partition] = r.Offset + 1
 	id := identity{binary.BigEndian.Uint32(r.Value), binary.BigEndian.Uint64(r.Value[4:])}
 	h.at[place{r.Partition, r.Offset}] = id
 	h.counts[id]++
+	if h.topic == compacted {
+		h.newest[string(r.Key)] = id.sequence
+	}
 	if int(id.producer) >= len(l.producers) || !l.producers[id.producer].idempotent {
 		return nil
 	}

@@ -13,7 +13,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-const topic = "kill"
+// Topics of the load. Segments are small, so that kills also hit rolls, retention and compaction.
+const (
+	plain     = "plain"
+	trimmed   = "trimmed" // by retention and DeleteRecords
+	compacted = "compacted"
+)
+
+var settings = map[string]map[string]string{
+	plain:     {"segment.bytes": "1048576"},
+	trimmed:   {"segment.bytes": "1048576", "retention.bytes": "3145728", "file.delete.delay.ms": "100"},
+	compacted: {"segment.bytes": "1048576", "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "file.delete.delay.ms": "100"},
+}
+
+// compactedKeys is how many keys each producer of the compacted topic has.
+const compactedKeys = 50
+
+// A producer sends burst records every pace: all that is acknowledged has to be remembered.
+const (
+	burst = 20
+	pace  = 10 * time.Millisecond
+)
 
 // inFlight bounds the records that one producer has not yet had an answer for.
 const inFlight = 200
@@ -26,6 +46,7 @@ type place struct {
 
 // producer writes records that carry its number and a running number.
 type producer struct {
+	topic      string
 	number     uint32
 	idempotent bool
 	client     *kgo.Client
@@ -35,10 +56,11 @@ type producer struct {
 	sent  uint64
 }
 
-// load is all producers.
+// load is all clients.
 type load struct {
 	partitions int
 	producers  []*producer
+	admin      *admin
 	acks       atomic.Int64
 	done       chan struct{}
 	running    sync.WaitGroup
@@ -46,46 +68,87 @@ type load struct {
 }
 
 func newLoad(ctx context.Context, address string, partitions, producers int) (*load, error) {
-	if err := createTopic(ctx, address, partitions); err != nil {
+	l := &load{partitions: partitions, done: make(chan struct{}), failed: make(chan error, 1)}
+	client, err := newClient(address)
+	if err != nil {
 		return nil, err
 	}
-	l := &load{partitions: partitions, done: make(chan struct{}), failed: make(chan error, 1)}
-	for n := range producers {
-		p := &producer{number: uint32(n), idempotent: n%2 == 0, acked: map[uint64]place{}}
-		opts := []kgo.Opt{
-			kgo.SeedBrokers(address), kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(2 * time.Millisecond),
-			kgo.MaxBufferedRecords(inFlight), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()),
-			kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }), kgo.MetadataMinAge(10 * time.Millisecond),
+	l.admin = newAdmin(client)
+	for topic, with := range settings {
+		configs := map[string]*string{}
+		for key, value := range with {
+			configs[key] = &value
 		}
-		if !p.idempotent {
-			opts = append(opts, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()), kgo.MaxProduceRequestsInflightPerBroker(1))
-		}
-		client, err := kgo.NewClient(opts...)
-		if err != nil {
+		if _, err := l.admin.client.CreateTopic(ctx, int32(partitions), 1, configs, topic); err != nil {
 			return nil, err
 		}
-		p.client = client
-		l.producers = append(l.producers, p)
-		l.running.Go(func() { l.produce(ctx, p) })
+		for range producers {
+			if err := l.add(ctx, address, topic); err != nil {
+				return nil, err
+			}
+		}
 	}
+	l.running.Go(func() { l.repeat(ctx, l.admin.topics) })
+	l.running.Go(func() { l.repeat(ctx, l.admin.commit) })
+	l.running.Go(func() { l.repeat(ctx, l.admin.trim) })
 	return l, nil
 }
 
-func createTopic(ctx context.Context, address string, partitions int) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(address))
+// newClient makes a client that is quick to come back.
+func newClient(address string, opts ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(opts, kgo.SeedBrokers(address), kgo.MetadataMinAge(10*time.Millisecond),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }))...)
+}
+
+// add starts a producer.
+func (l *load) add(ctx context.Context, address, topic string) error {
+	p := &producer{topic: topic, number: uint32(len(l.producers)), acked: map[uint64]place{}}
+	p.idempotent = p.number%2 == 0
+	opts := []kgo.Opt{
+		kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(2 * time.Millisecond), kgo.MaxBufferedRecords(inFlight),
+	}
+	if topic != compacted { // where records of a key must be in order
+		opts = append(opts, kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+	}
+	if !p.idempotent {
+		opts = append(opts, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()), kgo.MaxProduceRequestsInflightPerBroker(1))
+	}
+	client, err := newClient(address, opts...)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	// Small segments, so that kills also hit rolls.
-	segment := "1048576"
-	_, err = kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, map[string]*string{"segment.bytes": &segment}, topic)
-	return err
+	p.client = client
+	l.producers = append(l.producers, p)
+	l.running.Go(func() { l.produce(ctx, p) })
+	return nil
+}
+
+// repeat does something again and again until the load is stopped.
+func (l *load) repeat(ctx context.Context, do func(context.Context) error) {
+	for {
+		select {
+		case <-l.done:
+			return
+		default:
+		}
+		if err := do(ctx); err != nil {
+			l.fail(err)
+			return
+		}
+	}
 }
 
 // produce writes until the load is stopped. What is not acknowledged by then is of no interest.
 func (l *load) produce(ctx context.Context, p *producer) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
 	for {
+		if p.sent%burst == 0 {
+			select {
+			case <-tick.C:
+			case <-l.done:
+			}
+		}
 		select {
 		case <-l.done:
 			if err := p.client.Flush(ctx); err != nil {
@@ -95,12 +158,8 @@ func (l *load) produce(ctx context.Context, p *producer) {
 		default:
 		}
 		p.sent++
-		value := make([]byte, 12, 512)
-		binary.BigEndian.PutUint32(value, p.number)
-		binary.BigEndian.PutUint64(value[4:], p.sent)
-		value = value[:12+int(p.sent*31%500)] // sizes differ, so that torn tails do too
 		sequence := p.sent
-		p.client.Produce(ctx, &kgo.Record{Value: value}, func(r *kgo.Record, err error) {
+		p.client.Produce(ctx, p.record(sequence), func(r *kgo.Record, err error) {
 			if err != nil {
 				l.fail(fmt.Errorf("producer %d: record %d: %w", p.number, sequence, err))
 				return
@@ -111,6 +170,18 @@ func (l *load) produce(ctx context.Context, p *producer) {
 			l.acks.Add(1)
 		})
 	}
+}
+
+// record makes the record of a running number. Sizes differ, so that torn tails do too.
+func (p *producer) record(sequence uint64) *kgo.Record {
+	value := make([]byte, 12, 512)
+	binary.BigEndian.PutUint32(value, p.number)
+	binary.BigEndian.PutUint64(value[4:], sequence)
+	r := &kgo.Record{Value: value[:12+int(sequence*31%500)]}
+	if p.topic == compacted {
+		r.Key = fmt.Appendf(nil, "%d/%d", p.number, sequence%compactedKeys)
+	}
+	return r
 }
 
 func (l *load) fail(err error) {
@@ -151,4 +222,20 @@ func (l *load) stop() {
 	for _, p := range l.producers {
 		p.client.Close()
 	}
+	l.admin.client.Close()
+}
+
+// offsetsOf is what ListOffsets says of a topic, by partition.
+func offsetsOf(listed kadm.ListedOffsets, err error) (map[int32]int64, error) {
+	if err != nil {
+		return nil, err
+	}
+	offsets := map[int32]int64{}
+	listed.Each(func(o kadm.ListedOffset) {
+		if o.Err != nil && err == nil {
+			err = o.Err
+		}
+		offsets[o.Partition] = o.Offset
+	})
+	return offsets, err
 }

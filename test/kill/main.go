@@ -1,12 +1,17 @@
-// Command kill proves that a killed broker loses nothing: it starts one, lets several producers write to it,
-// kills it with SIGKILL in the middle, starts it again, and so on for a number of rounds; then it reads
-// everything back and compares it with what was acknowledged.
+// Command kill proves that a killed broker loses nothing: it starts one, lets clients of all kinds work on
+// it, kills it with SIGKILL in the middle, starts it again, and so on for a number of rounds; now and then it
+// kills it while it starts. After each start it compares metadata and committed offsets with what was
+// acknowledged, and at the end all records.
 //
-// What must hold, for every partition:
+// What must hold:
 //
-//   - every acknowledged record is there, at the offset that the acknowledgement named
+//   - every acknowledged record is there, at the offset that the acknowledgement named, unless retention,
+//     DeleteRecords or compaction may have taken it
 //   - no record of an idempotent producer is there twice, and each producer's records are in order
-//   - offsets are dense: nothing is missing between two records
+//   - offsets are dense where nothing is compacted; of each key the newest acknowledged value, or a newer one,
+//     is there where it is
+//   - topics, their ids, deletions and properties are as acknowledged, or as asked for since
+//   - committed offsets never go back
 package main
 
 import (
@@ -33,8 +38,8 @@ func main() {
 	flag.StringVar(&o.program, "barnabas", "bin/barnabas", "the built program")
 	flag.StringVar(&o.dir, "dir", "", "data directory; default a temporary one, removed where all is well")
 	flag.IntVar(&o.rounds, "rounds", 10, "how often to kill")
-	flag.IntVar(&o.partitions, "partitions", 6, "partitions of the topic")
-	flag.IntVar(&o.producers, "producers", 4, "producers; every second one is idempotent")
+	flag.IntVar(&o.partitions, "partitions", 4, "partitions of each topic")
+	flag.IntVar(&o.producers, "producers", 2, "producers of each topic; every second one is idempotent")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random times")
 	flag.Parse()
 	if err := run(context.Background(), o); err != nil {
@@ -71,7 +76,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("%w; data kept in %s", err, o.dir)
 	}
-	fmt.Printf("%d kills: %s; serving again after %v at most\n", o.rounds, report, restarts.Round(time.Millisecond))
+	fmt.Printf("%d kills: %s; %s; serving again after %v at most\n", o.rounds, report, l.admin.report(), restarts.Round(time.Millisecond))
 	if temporary {
 		b.kill()
 		return os.RemoveAll(o.dir)
@@ -88,11 +93,19 @@ func rounds(ctx context.Context, o options, b *process, l *load, random *rand.Ra
 			return 0, fmt.Errorf("round %d: %w", round+1, err)
 		}
 		b.kill()
+		if random.IntN(4) == 0 {
+			if err := b.startAndKill(time.Duration(random.IntN(150)) * time.Millisecond); err != nil {
+				return 0, fmt.Errorf("round %d: %w", round+1, err)
+			}
+		}
 		began := time.Now()
 		if err := b.start(); err != nil {
 			return 0, fmt.Errorf("round %d: %w", round+1, err)
 		}
 		longest = max(longest, time.Since(began))
+		if err := l.admin.verify(ctx); err != nil {
+			return 0, fmt.Errorf("round %d: %w", round+1, err)
+		}
 	}
 	return longest, l.wait(ctx, l.acknowledged(), 0)
 }

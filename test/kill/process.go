@@ -22,12 +22,42 @@ type process struct {
 	exited  chan error
 }
 
+// overrides make the work in the background come often enough for kills to hit it.
+var overrides = []string{
+	"http.listener=", "log.initial.task.delay.ms=100", "log.retention.check.interval.ms=300", "log.cleaner.backoff.ms=200",
+	"log.flush.offset.checkpoint.interval.ms=500", "log.flush.start.offset.checkpoint.interval.ms=500",
+	"offsets.topic.num.partitions=4",
+}
+
 // start runs the broker and returns when it serves.
 func (p *process) start() error {
 	ready := filepath.Join(p.dir, "ready")
 	if err := os.RemoveAll(ready); err != nil {
 		return err
 	}
+	if err := p.launch(ready); err != nil {
+		return err
+	}
+	return p.awaitReady(ready)
+}
+
+// startAndKill runs the broker and kills it after a while, whether it serves by then or not.
+func (p *process) startAndKill(after time.Duration) error {
+	if err := p.launch(filepath.Join(p.dir, "unready")); err != nil {
+		return err
+	}
+	select {
+	case err := <-p.exited:
+		p.exited <- err
+		return fmt.Errorf("the broker ended at its start: %w; see broker.log in %s", err, p.dir)
+	case <-time.After(after):
+	}
+	p.kill()
+	return nil
+}
+
+// launch runs the broker.
+func (p *process) launch(ready string) error {
 	address := p.address
 	if address == "" {
 		address = "127.0.0.1:0"
@@ -37,15 +67,21 @@ func (p *process) start() error {
 		return err
 	}
 	defer log.Close()
-	p.command = exec.Command(p.program, "start", "--data-dir", filepath.Join(p.dir, "data"), "--ready-file", ready,
-		"--override", "listeners=PLAINTEXT://"+address, "--override", "http.listener=")
+	arguments := []string{
+		"start", "--data-dir", filepath.Join(p.dir, "data"), "--ready-file", ready,
+		"--override", "listeners=PLAINTEXT://" + address,
+	}
+	for _, override := range overrides {
+		arguments = append(arguments, "--override", override)
+	}
+	p.command = exec.Command(p.program, arguments...)
 	p.command.Stdout, p.command.Stderr = log, log
 	if err := p.command.Start(); err != nil {
 		return err
 	}
 	p.exited = make(chan error, 1)
 	go func(command *exec.Cmd, exited chan<- error) { exited <- command.Wait() }(p.command, p.exited)
-	return p.awaitReady(ready)
+	return nil
 }
 
 // awaitReady looks for the ready file, which is renamed into place.

@@ -2,6 +2,7 @@ package log
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -201,36 +202,43 @@ func (c *cleaning) swap(g group, f *cleanFile) error {
 	if l.guarded.truncations != c.cuts || list[at] != g.segments[0] || at+len(g.segments) >= len(list) {
 		return errors.Join(ErrInterrupted, c.abandon(g.segments[0].base))
 	}
-	s := f.segment
-	if err := l.rename(s.base, cleanedSuffix, swapSuffix); err != nil {
-		return l.ioError("compact", err)
-	}
-	if err := l.fs.SyncDir(l.Dir()); err != nil {
-		return l.ioError("compact", err)
-	}
-	if err := l.markSegments(g.segments, l.now(), false); err != nil {
-		return l.ioError("compact", err)
-	}
-	for _, old := range g.segments {
-		if old.base != s.base {
-			if err := l.markSnapshot(old.base, l.now()); err != nil {
-				return l.ioError("compact", err)
-			}
-		}
-	}
-	if err := l.fs.SyncDir(l.Dir()); err != nil {
-		return l.ioError("compact", err)
-	}
-	if err := l.rename(s.base, swapSuffix, ""); err != nil {
-		return l.ioError("compact", err)
+	if err := l.exchange(g, f.segment.base); err != nil {
+		// Half of the names are changed: only a restart can go on from here, whatever the reason.
+		l.fail(fmt.Errorf("compact: %w", err))
+		return l.Err()
 	}
 	f.describe()
-	fresh := append(append(list[:at:at], s), list[at+len(g.segments):]...)
+	fresh := append(append(list[:at:at], f.segment), list[at+len(g.segments):]...)
 	l.list.Store(&fresh)
 	l.guarded.changed = true
 	c.stats.SegmentsAfter++
 	c.stats.BytesWritten += f.size
 	return nil
+}
+
+// exchange gives the files of the cleaned segment at base the names of the group's.
+func (l *Log) exchange(g group, base protocol.Offset) error {
+	if err := l.rename(base, cleanedSuffix, swapSuffix); err != nil {
+		return err
+	}
+	if err := l.fs.SyncDir(l.Dir()); err != nil {
+		return err
+	}
+	if err := l.markSegments(g.segments, l.now(), false); err != nil {
+		return err
+	}
+	for _, old := range g.segments {
+		if old.base == base {
+			continue // its snapshot is that of the new one
+		}
+		if err := l.markSnapshot(old.base, l.now()); err != nil {
+			return err
+		}
+	}
+	if err := l.fs.SyncDir(l.Dir()); err != nil {
+		return err
+	}
+	return l.rename(base, swapSuffix, "")
 }
 
 // describe makes the segment's state that of its files.

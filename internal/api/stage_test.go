@@ -134,7 +134,12 @@ func (s *stage) remove(topic string) {
 // begin runs the first phase of a request.
 func (s *stage) begin(q kmsg.Request) server.Reply {
 	s.t.Helper()
-	return s.Handle(context.Background(), s.conn, &server.Frame{Bytes: frameOf(q), Received: time.Now()})
+	return s.handle(frameOf(q))
+}
+
+// handle runs the first phase of a request in this frame.
+func (s *stage) handle(frame []byte) server.Reply {
+	return s.Handle(context.Background(), s.conn, &server.Frame{Bytes: frame, Received: time.Now()})
 }
 
 // frameOf is a request with its header.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/admin"
 	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
 func topicsTool() *tool {
@@ -216,8 +217,11 @@ func newTopic(t *call) (admin.NewTopic, error) {
 		}
 		topic.Configs[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}
-	if err := config.Default().ValidateTopic(topic.Configs); err != nil {
-		return topic, sentence(admin.Message(err))
+	var refused *protocol.Error
+	if err := config.Default().ValidateTopic(topic.Configs); errors.As(err, &refused) {
+		return topic, sentence(refused.Message)
+	} else if err != nil {
+		return topic, err
 	}
 	var err error
 	topic.Assignment, err = parseAssignment(t.value("replica-assignment"))

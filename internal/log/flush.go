@@ -2,7 +2,6 @@ package log
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -304,14 +303,4 @@ func (l *Log) releaseFiles() {
 	for _, s := range *l.list.Load() {
 		l.files.drop(s)
 	}
-}
-
-// lockedForFiles is lock for operations that only delete, which a broken log allows too.
-func (l *Log) lockedForFiles() error {
-	l.appending.lock()
-	if l.guarded.closed {
-		l.appending.unlock()
-		return fmt.Errorf("log %s is closed", l.partition)
-	}
-	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync/atomic"
-
-	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
 // indexEntrySize is the size of an entry in an offset index file.
@@ -225,6 +223,3 @@ func (r *recent) floor(position int64) int64 {
 	}
 	return best
 }
-
-// relativeTo is offset less base, which the caller knows to fit.
-func relativeTo(base, offset protocol.Offset) int64 { return int64(offset - base) }

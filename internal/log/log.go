@@ -216,6 +216,9 @@ func (l *Log) Config() config.Topic { return *l.config.Load() }
 // SetConfig puts new settings in force, from the next operation on.
 func (l *Log) SetConfig(c config.Topic) { l.config.Store(&c) }
 
+// ShareConfig is SetConfig with settings that several logs share and nobody changes.
+func (l *Log) ShareConfig(c *config.Topic) { l.config.Store(c) }
+
 // StartOffset is the log start offset: the first that may be read.
 func (l *Log) StartOffset() protocol.Offset { return protocol.Offset(l.start.Load()) }
 

@@ -33,7 +33,8 @@ func newLog(o *Options) *Log {
 		expiration: o.ProducerExpiration,
 		loading:    newGate(), flushing: newGate(), appending: newGate(), compacting: newGate(),
 	}
-	l.dir.Store(&o.Dir)
+	dir := o.Dir // not &o.Dir, which would keep all of o
+	l.dir.Store(&dir)
 	l.cleaned.Store(int64(o.CleanedTo))
 	l.SetConfig(o.Config)
 	l.list.Store(&segments{})

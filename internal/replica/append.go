@@ -50,7 +50,7 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 	l := p.log.Load()
 	if l == nil {
 		var err error
-		if l, err = p.createLog(*settings); err != nil {
+		if l, err = p.createLog(settings); err != nil {
 			return log.Appended{}, epoch, err
 		}
 	}

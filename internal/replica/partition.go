@@ -29,7 +29,7 @@ type Partition struct {
 	epoch atomic.Int32
 	// log is nil until there is one: the log of an internal topic is made with its first record.
 	log atomic.Pointer[log.Log]
-	// settings is what the topic's properties say now.
+	// settings is what the topic's properties say now, shared with other partitions.
 	settings atomic.Pointer[config.Topic]
 	// refusal is why requests fail while this replica does not lead.
 	refusal atomic.Pointer[error]
@@ -79,16 +79,16 @@ func (p *Partition) CheckLeader(client protocol.LeaderEpoch) error {
 }
 
 // lead begins a leader epoch, or takes over a new in-sync set within the one that runs.
-func (p *Partition) lead(state *metadata.Partition, settings config.Topic) error {
+func (p *Partition) lead(state *metadata.Partition, settings *config.Topic) error {
 	p.lock <- struct{}{}
 	defer p.release()
 	if p.leader != nil && state.LeaderEpoch < p.leader.Epoch {
 		return protocol.Errorf(protocol.FencedLeaderEpoch, "%s is led in epoch %d, not %d", p.tp, p.leader.Epoch, state.LeaderEpoch)
 	}
-	p.settings.Store(&settings)
+	p.settings.Store(settings)
 	if p.leader != nil && p.leader.Epoch == state.LeaderEpoch {
 		if l := p.log.Load(); l != nil {
-			l.SetConfig(settings)
+			l.ShareConfig(settings)
 		}
 		p.leader.SetInSync(state.ISR)
 		p.advance()
@@ -106,7 +106,7 @@ func (p *Partition) lead(state *metadata.Partition, settings config.Topic) error
 			p.resignLocked(err)
 			return err
 		}
-		l.SetConfig(settings)
+		l.ShareConfig(settings)
 		end, watermark = l.EndOffset(), l.HighWatermark()
 		if err := l.AssignEpoch(state.LeaderEpoch, end); err != nil {
 			p.resignLocked(err)
@@ -123,7 +123,7 @@ func (p *Partition) lead(state *metadata.Partition, settings config.Topic) error
 }
 
 // openLog finds the log of a partition, or makes it, except for internal topics.
-func (p *Partition) openLog(settings config.Topic) (*log.Log, error) {
+func (p *Partition) openLog(settings *config.Topic) (*log.Log, error) {
 	if l := p.log.Load(); l != nil {
 		return l, nil
 	}
@@ -138,11 +138,12 @@ func (p *Partition) openLog(settings config.Topic) (*log.Log, error) {
 	return l, nil
 }
 
-func (p *Partition) createLog(settings config.Topic) (*log.Log, error) {
-	l, err := p.options.Dirs.Create(p.tp, p.id, settings)
+func (p *Partition) createLog(settings *config.Topic) (*log.Log, error) {
+	l, err := p.options.Dirs.Create(p.tp, p.id, *settings)
 	if err != nil {
 		return nil, protocol.Errorf(protocol.KafkaStorageError, "the log of %s cannot be made: %w", p.tp, err)
 	}
+	l.ShareConfig(settings)
 	p.log.Store(l)
 	return l, nil
 }
@@ -162,7 +163,7 @@ func (p *Partition) SwapLog(finish func() (*log.Log, error)) error {
 			p.resignLocked(err)
 			return err
 		}
-		l.SetConfig(*p.settings.Load())
+		l.ShareConfig(p.settings.Load())
 	}
 	p.log.Store(l)
 	return nil
@@ -192,10 +193,10 @@ func (p *Partition) refuse(reason error) {
 }
 
 // configure takes over the topic's new settings.
-func (p *Partition) configure(settings config.Topic) {
-	p.settings.Store(&settings)
+func (p *Partition) configure(settings *config.Topic) {
+	p.settings.Store(settings)
 	if l := p.log.Load(); l != nil {
-		l.SetConfig(settings)
+		l.ShareConfig(settings)
 	}
 	p.lock <- struct{}{}
 	defer p.release()

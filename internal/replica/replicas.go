@@ -29,7 +29,8 @@ type Replicas struct {
 	options Options
 	// noted is what was logged about partitions that cannot do what they are told, which Apply is told again
 	// and again.
-	noted map[protocol.TopicPartition]string
+	noted    map[protocol.TopicPartition]string
+	settings settings // Apply's alone
 
 	mu struct {
 		sync.RWMutex
@@ -40,6 +41,7 @@ type Replicas struct {
 // New makes an empty set: partitions come with the first image.
 func New(o Options) *Replicas {
 	r := &Replicas{options: o, noted: map[protocol.TopicPartition]string{}}
+	r.settings = settings{known: map[config.Topic]*config.Topic{}, topics: map[string]*config.Topic{}}
 	r.mu.partitions = map[protocol.TopicPartition]*Partition{}
 	return r
 }
@@ -71,6 +73,7 @@ func (r *Replicas) All() []*Partition {
 // partition that failed keeps failing its requests with the same error until it is told again.
 func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protocol.TopicPartition]error {
 	failed := map[protocol.TopicPartition]error{}
+	r.settings.begin()
 	r.setStraysAside(delta.Replicas, failed)
 	r.createLogs(delta.Replicas, image, failed)
 	var gone []protocol.TopicPartition
@@ -79,7 +82,7 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 		case metadata.Lead:
 			if failed[change.TopicPartition] == nil {
 				p := r.ensure(change.TopicPartition, change.TopicID)
-				r.note(failed, change.TopicPartition, p.lead(change.State, r.settings(change.Topic, image)))
+				r.note(failed, change.TopicPartition, p.lead(change.State, r.settingsOf(change.Topic, image)))
 			}
 		case metadata.Follow:
 			r.ensure(change.TopicPartition, change.TopicID).resign(protocol.NotLeaderOrFollower)
@@ -152,7 +155,7 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 			r.ensure(tp, change.TopicID).resign(err)
 			continue
 		}
-		specs = append(specs, logdir.Spec{Partition: tp, TopicID: change.TopicID, Config: r.settings(tp.Topic, image), New: change.New})
+		specs = append(specs, logdir.Spec{Partition: tp, TopicID: change.TopicID, Config: *r.settingsOf(tp.Topic, image), New: change.New})
 	}
 	if len(specs) == 0 {
 		return
@@ -164,16 +167,6 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 			r.ensure(specs[i].Partition, specs[i].TopicID).resign(err)
 		}
 	}
-}
-
-// settings are those of a topic. What is not valid counts as not set, so that a topic stays usable whatever
-// the store holds: another version of the software, or a tool of its own, may have written it.
-func (r *Replicas) settings(topic string, image *metadata.Image) config.Topic {
-	settings, err := r.options.Topic(image.TopicConfig(topic))
-	if err != nil {
-		r.options.Logger.Warn("some properties of a topic are not valid, and count as not set", "topic", topic, "error", err)
-	}
-	return settings
 }
 
 // ensure finds a partition, or adds it. A partition of the same name with another topic id is another
@@ -227,12 +220,12 @@ func (r *Replicas) configure(changed []metadata.Entity, image *metadata.Image) {
 		if !everything && !topics[p.tp.Topic] {
 			continue
 		}
-		settings, err := r.options.Topic(image.TopicConfig(p.tp.Topic))
+		resolved, err := r.options.Topic(image.TopicConfig(p.tp.Topic))
 		if err != nil && p.Settings() != nil {
 			r.options.Logger.Error("a topic keeps its old settings: the new ones are not valid", "topic", p.tp.Topic, "error", err)
 			continue
 		}
-		p.configure(settings)
+		p.configure(r.settings.share(resolved))
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// createPartitions grows topics to a number of partitions (versions 0 to 3).
+// createPartitions grows topics to a number of partitions (versions 0 to 3; flexible from 2 on, 3 allows an
+// answer that says that the client is throttled). The count is what the topic shall have, not what is added.
+// An assignment names the brokers of the new partitions only.
 func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
 	response := respondTo(r, kmsg.NewPtrCreatePartitionsResponse())
 	ctx, cancel := within(ctx, q.TimeoutMillis)

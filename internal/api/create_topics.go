@@ -48,6 +48,7 @@ func (a *API) create(ctx context.Context, topics []controller.NewTopic, validate
 	if validateOnly {
 		return results
 	}
+	// A client uses a topic right after the answer; the controller's push to this broker is under way.
 	for i := range results {
 		if results[i].Err == nil {
 			results[i].Err = a.View.Wait(ctx, func(image *metadata.Image) bool { return shown(image, &results[i]) })
@@ -56,8 +57,8 @@ func (a *API) create(ctx context.Context, topics []controller.NewTopic, validate
 	return results
 }
 
-// shown reports whether an image has a new topic with all its partitions; one that was deleted meanwhile has
-// been there.
+// shown reports whether an image has a new topic with all its partitions and their states. One that somebody
+// deletes in the meantime is waited for until the time is up.
 func shown(image *metadata.Image, created *controller.TopicResult) bool {
 	topic := image.Topic(created.Name)
 	if topic == nil || len(topic.Partitions) < int(created.Partitions) {

@@ -10,7 +10,9 @@ import (
 )
 
 // deleteRecords moves the log start offsets of partitions forward (versions 0 to 2); -1 means up to the
-// high watermark. The answer carries the new log start offset.
+// high watermark. The answer carries the new log start offset, which Kafka calls the low watermark: the
+// smallest log start offset of all replicas. Nothing is deleted beyond what is committed, and the bytes go
+// with their segments, not at once.
 func (a *API) deleteRecords(_ context.Context, r *Request, q *kmsg.DeleteRecordsRequest) *kmsg.DeleteRecordsResponse {
 	response := respondTo(r, kmsg.NewPtrDeleteRecordsResponse())
 	for _, t := range q.Topics {
@@ -31,6 +33,7 @@ func (a *API) deleteRecords(_ context.Context, r *Request, q *kmsg.DeleteRecords
 	return response
 }
 
+// deleteBefore carries one partition's part out and gives the new log start offset.
 func (a *API) deleteBefore(tp protocol.TopicPartition, before protocol.Offset) (protocol.Offset, error) {
 	if protocol.IsInternalTopic(tp.Topic) {
 		return 0, protocol.InvalidTopic

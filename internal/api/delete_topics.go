@@ -10,7 +10,15 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// deleteTopics deletes topics by name, from version 6 on also by id (versions 0 to 6).
+// deleteTopics deletes topics by name, from version 6 on also by id (versions 0 to 6):
+//
+//	1  throttle time
+//	3  TOPIC_DELETION_DISABLED; before that INVALID_REQUEST stands for it
+//	5  error messages
+//	6  topic ids (KIP-516), in a list of its own
+//
+// It answers when the topics are gone for everybody, so that others of their names can be made at once. The
+// files of their partitions go later.
 func (a *API) deleteTopics(ctx context.Context, r *Request, q *kmsg.DeleteTopicsRequest) *kmsg.DeleteTopicsResponse {
 	response := respondTo(r, kmsg.NewPtrDeleteTopicsResponse())
 	ctx, cancel := within(ctx, q.TimeoutMillis)

@@ -9,7 +9,9 @@ import (
 // brokerEndpoints is the only type of endpoints that there is: the controller has no listener of its own.
 const brokerEndpoints = 1
 
-// describeCluster tells of the brokers (versions 0 to 2).
+// describeCluster tells of the brokers (versions 0 to 2; endpoint types from 1 on, fenced brokers in 2, of
+// which there are none: a broker that is not registered is not in the image). As in Metadata, each broker is
+// shown by the address of the client's own listener.
 func (a *API) describeCluster(r *Request, q *kmsg.DescribeClusterRequest) *kmsg.DescribeClusterResponse {
 	response := respondTo(r, kmsg.NewPtrDescribeClusterResponse())
 	response.EndpointType = brokerEndpoints

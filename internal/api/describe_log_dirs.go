@@ -45,6 +45,7 @@ func (a *API) describeLogs(dir *kmsg.DescribeLogDirsResponseDir, q *kmsg.Describ
 		}
 		p := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
 		p.Partition, p.Size, p.IsFuture = tp.Partition, l.Size(), future
+		// A copy lags behind the log that it will replace, a log behind what is committed.
 		if current := a.Dirs.Get(tp); future && current != nil {
 			p.OffsetLag = int64(max(current.EndOffset()-l.EndOffset(), 0))
 		} else {
@@ -60,6 +61,7 @@ func (a *API) describeLogs(dir *kmsg.DescribeLogDirsResponseDir, q *kmsg.Describ
 	}
 }
 
+// wantsLogDir reports whether a request asks for a partition.
 func wantsLogDir(q *kmsg.DescribeLogDirsRequest, tp protocol.TopicPartition) bool {
 	if q.Topics == nil {
 		return true

@@ -7,7 +7,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/replica"
 )
 
-// describeProducers lists the producers that partitions remember (version 0, KIP-664).
+// describeProducers lists the producers that partitions remember (version 0, KIP-664). It is for finding
+// transactions that hang: the coordinator epoch and the first offset of an open transaction are in no other
+// answer. Only the leader tells, since only its state is up to date.
 func (a *API) describeProducers(r *Request, q *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
 	response := respondTo(r, kmsg.NewPtrDescribeProducersResponse())
 	for _, t := range q.Topics {

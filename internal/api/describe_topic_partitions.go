@@ -15,6 +15,9 @@ const describePartitionsMax = 2000
 
 // describeTopicPartitions tells of topics page by page (version 0, KIP-966): sorted by name, from the
 // cursor on, and where the limit cuts a page, with a cursor for the next one.
+//
+// The cursor is a name and a number, not a place in a list: topics that come or go between two pages shift
+// nothing, and nothing that stays is shown twice or left out.
 func (a *API) describeTopicPartitions(r *Request, q *kmsg.DescribeTopicPartitionsRequest) *kmsg.DescribeTopicPartitionsResponse {
 	response := respondTo(r, kmsg.NewPtrDescribeTopicPartitionsResponse())
 	image := a.View.Image()

@@ -15,6 +15,7 @@ func (a *API) electLeaders(ctx context.Context, r *Request, q *kmsg.ElectLeaders
 	response := respondTo(r, kmsg.NewPtrElectLeadersResponse())
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
+	// Version 0 has no field for the type.
 	kind := controller.ElectionType(q.ElectionType)
 	if r.Version == 0 {
 		kind = controller.PreferredElection
@@ -23,6 +24,7 @@ func (a *API) electLeaders(ctx context.Context, r *Request, q *kmsg.ElectLeaders
 		response.ErrorCode = int16(protocol.InvalidRequest)
 		return response
 	}
+	// nil is all partitions, an empty list is none.
 	var partitions []protocol.TopicPartition
 	if q.Topics != nil {
 		partitions = []protocol.TopicPartition{}

@@ -36,6 +36,7 @@ func (a *API) findCoordinator(ctx context.Context, r *Request, q *kmsg.FindCoord
 	return response
 }
 
+// coordinator answers for one key, with the leader's address on the client's own listener.
 func (a *API) coordinator(ctx context.Context, r *Request, kind int8, key string) kmsg.FindCoordinatorResponseCoordinator {
 	answer := kmsg.NewFindCoordinatorResponseCoordinator()
 	answer.Key, answer.NodeID, answer.Port = key, -1, -1

@@ -12,6 +12,7 @@ import (
 
 // The requests of group members go to the coordinator as they are; it answers in the request's version.
 
+// client is what a coordinator remembers of a member's connection; the host as Java prints an address.
 func client(r *Request) group.ClientInfo {
 	return group.ClientInfo{ClientID: r.ClientID, Host: "/" + r.Conn.Host}
 }
@@ -38,6 +39,7 @@ func (a *API) leaveGroup(ctx context.Context, _ *Request, q *kmsg.LeaveGroupRequ
 	return a.Groups.BeginLeaveGroup(ctx, q)
 }
 
+// describeGroups tells of groups and their members. The coordinator does not know what the client may do.
 func (a *API) describeGroups(ctx context.Context, _ *Request, q *kmsg.DescribeGroupsRequest) *kmsg.DescribeGroupsResponse {
 	response := a.Groups.DescribeGroups(ctx, q)
 	for i := range response.Groups {

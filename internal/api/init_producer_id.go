@@ -23,6 +23,8 @@ func (a *API) initProducerID(ctx context.Context, r *Request, q *kmsg.InitProduc
 		response.ErrorCode = int16(protocol.InvalidRequest)
 		return response
 	}
+	// Ids come from blocks of the controller's, stored before they are handed out: one that was given away is
+	// never given again, also after a crash. What is left of a block is then lost, which costs nothing.
 	id, err := a.producers.next(func() (protocol.ProducerID, int32, error) { return a.Controller.AllocateProducerIDs(ctx, a.Self) })
 	if err != nil {
 		a.Logger.Error("no producer ids can be had", "error", err)

@@ -36,6 +36,8 @@ func (a *API) listConfigResources(r *Request, q *kmsg.ListConfigResourcesRequest
 	return response
 }
 
+// resourcesOf lists the names of one kind of resources that have properties. Topics and brokers always have
+// some, by default; groups only those that somebody has set.
 func (a *API) resourcesOf(kind int8) []string {
 	switch kind {
 	case topicResource:

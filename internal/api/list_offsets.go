@@ -24,6 +24,13 @@ var sinceListOffsets = map[int64]int16{maxTimestampOffset: 7, earliestLocalOffse
 // listOffsets finds offsets by time (versions 1 to 11). Isolation bounds what "latest" means: the last
 // stable offset for read_committed, else the high watermark. A time that no record reaches gives -1. A
 // partition that is asked for twice is answered once, and refused.
+//
+//	1  one offset a partition (KIP-79)         7  the largest timestamp (KIP-734)
+//	2  isolation level, throttle time          8  the start of what is local (KIP-405)
+//	4  the client's leader epoch (KIP-320)     9  the end of what is tiered (KIP-1005)
+//	                                          11  the start of what is to be tiered (KIP-1023)
+//
+// There is no tiered storage here: everything is local, and nothing tiered.
 func (a *API) listOffsets(r *Request, q *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsResponse {
 	response := respondTo(r, kmsg.NewPtrListOffsetsResponse())
 	asked := map[protocol.TopicPartition]int{}

@@ -118,6 +118,7 @@ func (a *API) metadataNow(r *Request, q *kmsg.MetadataRequest, failed map[string
 			response.Brokers = append(response.Brokers, broker)
 		}
 	}
+	// Everything comes from one image, so that no leader is missing among the brokers of the same answer.
 	response.ClusterID = &image.ClusterID
 	response.ControllerID = int32(image.Controller)
 	response.AuthorizedOperations = operations(q.IncludeClusterAuthorizedOperations, clusterOperations)

@@ -11,6 +11,10 @@ import (
 
 // offsetCommit stores offsets of a group (versions 2 to 10). From version 10 on topics go by id. Partitions
 // that are not known are refused one by one, the others reach the coordinator under their topics' names.
+//
+// The check is against this broker's image, which may be a moment behind: a client learns
+// UNKNOWN_TOPIC_OR_PARTITION, refreshes and tries again. Without it an offset of a topic that was
+// deleted could be stored after the tombstones of the deletion, and would stay for ever.
 func (a *API) offsetCommit(ctx context.Context, r *Request, q *kmsg.OffsetCommitRequest) func(context.Context) *kmsg.OffsetCommitResponse {
 	var unknown []kmsg.OffsetCommitResponseTopic
 	topics := q.Topics[:0]
@@ -71,7 +75,8 @@ func refusedCommit(t kmsg.OffsetCommitRequestTopic, partitions []kmsg.OffsetComm
 }
 
 // offsetFetch reads offsets of groups (versions 1 to 10, many groups from 8 on, topic ids from 10 on). A
-// null list of topics means all that the group has.
+// null list of topics means all that the group has. The coordinator knows topics by name only; ids are
+// put in and taken out here.
 func (a *API) offsetFetch(ctx context.Context, r *Request, q *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
 	if r.Version < 10 {
 		return a.Groups.OffsetFetch(ctx, q)

@@ -193,6 +193,7 @@ func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records
 	if err != nil {
 		return wait, err
 	}
+	// Before the records are looked at, which costs more: a client with old metadata shall learn it cheaply.
 	if err := p.CheckLeader(protocol.NoLeaderEpoch); err != nil {
 		return wait, err
 	}
@@ -215,6 +216,7 @@ func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records
 		counters.BytesIn.Add(int64(len(validated.Batch)))
 		counters.RecordsIn.Add(int64(validated.Count))
 	}
+	// Alone in the in-sync set the append has committed itself, and the answer leaves from the reader.
 	if acks == replica.AcksAll && !p.Committed(epoch, appended.Last+1) {
 		wait = produceWait{partition: p, epoch: epoch, end: appended.Last + 1}
 	}

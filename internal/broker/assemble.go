@@ -20,7 +20,11 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
-// assemble makes the parts that answer requests.
+// assemble makes the parts that answer requests. None of them runs yet; they reach each other through the
+// broker, as some are made before what they use:
+//
+//	server ─▶ api ─▶ replicas, groups, controller, view
+//	controller ─▶ server.Pipe ─▶ api ─▶ view ─▶ apply ─▶ replicas, groups
 func (b *Broker) assemble(ctx, _ context.Context) error {
 	b.replicas = replica.New(replica.Options{
 		Self: b.id, Dirs: b.dirs, Logger: b.logger,
@@ -102,6 +106,8 @@ func connectionLimits(c *config.Broker) (server.Limits, error) {
 		MaxFrame: int(c.Int("socket.request.max.bytes")), MaxConnections: bounded(c.Int("max.connections")),
 		PerIP: bounded(c.Int("max.connections.per.ip")), PerIPOverrides: map[string]int{},
 	}
+	// Segments are opened as they are read, and connections come from outside: of the two the connections are
+	// what can be refused.
 	if files := descriptorLimit(); files > 0 {
 		limits.Descriptors = max(files-segmentFiles(files)-otherFiles, otherFiles)
 	}

@@ -107,6 +107,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 
 // start runs the steps of the package comment.
 func (b *Broker) start(ctx context.Context) error {
+	// ctx is for the start; what runs on has a context of its own.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.cancel = cancel
 	for _, step := range []struct {
@@ -165,6 +166,8 @@ func (b *Broker) Stop(ctx context.Context) error {
 func (b *Broker) stop(ctx context.Context) error {
 	b.groups.Close()
 	errs := []error{b.server.Shutdown(ctx)}
+	// From here on nobody appends. The session ends before the logs are closed, which may take long: the
+	// sooner the registration goes, the sooner others lead.
 	b.cancel()
 	b.background.Wait()
 	errs = append(errs, b.session.Close())

@@ -21,10 +21,13 @@ func (b *Broker) join(ctx, running context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Orders to an earlier life of this broker are refused from here on, and a clean stop is remembered under
+	// this epoch.
 	b.dirs.SetBrokerEpoch(epoch)
 	b.view.SetBrokerEpoch(epoch)
 	b.background.Go(func() { b.runController(running) })
 	b.background.Go(func() { b.watchDirs(running) })
+	// Clients are let in with the first image: the empty one would tell them that their topics are gone.
 	select {
 	case <-b.view.Ready():
 	case <-b.failed:
@@ -64,6 +67,8 @@ func (b *Broker) stopped() znode.Stop {
 
 // runController takes part in elections until the broker stops. Without a session it cannot go on.
 func (b *Broker) runController(running context.Context) {
+	// The data path does not need the session, but the registration was part of it: the cluster takes this
+	// broker for dead, and a new start is the quickest way back.
 	if err := b.controller.Run(running, b.session); err != nil && running.Err() == nil {
 		b.fail(fmt.Errorf("the session with the metadata store ended: %w", err))
 	}
@@ -144,6 +149,7 @@ func (b *Broker) coordinate(delta metadata.Delta, failed map[protocol.TopicParti
 		if change.Topic != protocol.GroupMetadataTopic {
 			continue
 		}
+		// A coordinator whose log cannot be written must not answer from what it has in memory.
 		if change.Role != metadata.Lead || failed[change.TopicPartition] != nil {
 			b.groups.Resign(change.Partition)
 			continue

@@ -100,6 +100,7 @@ func (b *Broker) loadLogs(ctx, _ context.Context) error {
 	if err := b.dirs.MarkStray(stray...); err != nil {
 		return err
 	}
+	// What settings refuses stays closed, and keeps its lines in the checkpoints.
 	return b.dirs.Load(ctx, func(tp protocol.TopicPartition, id protocol.TopicID) (config.Topic, bool) {
 		t := topics[tp.Topic]
 		if t == nil || !id.IsZero() && id != t.id {

@@ -36,6 +36,7 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 		return log.Appended{}, protocol.NoLeaderEpoch, err
 	}
 	defer p.release()
+	// The handler has asked CheckLeader already, but without the lock.
 	if p.leader == nil {
 		return log.Appended{}, protocol.NoLeaderEpoch, *p.refusal.Load()
 	}
@@ -58,6 +59,7 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 	if err != nil {
 		return log.Appended{}, epoch, err
 	}
+	// A repeated batch moves nothing. Its first copy may not be committed yet: the caller waits for that one.
 	if !appended.Duplicate {
 		p.publish(p.leader.Appended(appended.Last+1, settings.MinInsyncReplicas))
 	}

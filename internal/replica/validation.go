@@ -24,6 +24,7 @@ func (p *Partition) Validate(records []byte, origin record.Origin, version int16
 	if settings == nil {
 		return record.Validated{}, protocol.NotLeaderOrFollower
 	}
+	// The batch that comes out never lies in these buffers: it is the request's own, or new.
 	buffers := codecs.Get().(*codecBuffers)
 	defer codecs.Put(buffers)
 	v := validation(settings)

@@ -79,6 +79,8 @@ func (p *Partition) Committed(epoch protocol.LeaderEpoch, end protocol.Offset) b
 // epoch: NOT_LEADER_OR_FOLLOWER where it has not, since another leader may then have cut the records. When
 // ctx ends first, the outcome is unknown.
 func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end protocol.Offset) error {
+	// First registered, then compared: a leadership that ends in between has either failed the waiter, or is
+	// seen in the comparison.
 	waiter := p.commits.add(end)
 	if protocol.LeaderEpoch(p.epoch.Load()) != epoch {
 		if waiter != nil {

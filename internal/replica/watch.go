@@ -7,6 +7,11 @@ import (
 
 // Watcher learns which of the partitions that it watches may have something new. It coalesces: however
 // much happens before [Watcher.Take], each partition is reported once. One goroutine uses it at a time.
+//
+//	partition: notify ── marked? ──▶ yes: nothing              one atomic swap an append
+//	                         └─────▶ no: key into dirty, wake
+//	request:   Wake ─▶ Take ─▶ Arm each ─▶ look at each        Arm before the look, or what
+//	                                                           comes during it would be lost
 type Watcher struct {
 	wake chan struct{} // one slot
 

@@ -139,6 +139,6 @@ func (c *common) reportError(err error) {
 		r := &report{}
 		_, code, message := outcomeOf("", err)
 		r.object("error").set("code", code).set("message", message)
-		r.write(c.out, formatJSON)
+		_ = r.write(c.out, formatJSON) // the error itself is told all the same
 	}
 }

@@ -218,7 +218,8 @@ func javaText(b []byte) string {
 // cutCharacter is the length of the UTF-8 character that b begins with, or of what can be the beginning of
 // one.
 func cutCharacter(b []byte) (n int, ok bool) {
-	size, low, high := 1, byte(0x80), byte(0xbf)
+	low, high := byte(0x80), byte(0xbf)
+	var size int
 	switch c := b[0]; {
 	case c < 0x80:
 		return 1, true

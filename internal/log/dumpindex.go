@@ -84,7 +84,7 @@ func (d *dumper) dumpTimeIndex(base protocol.Offset) error {
 		return nil
 	}
 	var faults timeFaults
-	previous := int64(record.NoTimestamp)
+	previous := record.NoTimestamp
 	for i := 0; i+timeEntrySize <= len(b); i += timeEntrySize {
 		e := parseTimeEntry(b[i:])
 		offset := base + protocol.Offset(e.relative)
@@ -146,7 +146,7 @@ func largestOf(w *walker, h *record.Header) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	largest := int64(record.NoTimestamp)
+	largest := record.NoTimestamp
 	for r, err := range (record.Entry{Header: *h, Bytes: b}).Records(nil) {
 		if err != nil {
 			return 0, err

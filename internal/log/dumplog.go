@@ -123,7 +123,6 @@ func (d *dumper) printRecord(e record.Entry, r *record.Record) {
 		key, value := d.options.Decode(r.Key, r.Value)
 		if key != nil {
 			d.printf("%skey: %s", prefix, *key)
-			prefix = " "
 		}
 		if value != nil {
 			d.printf(" payload: %s", *value)

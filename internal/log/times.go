@@ -68,7 +68,7 @@ func (l *Log) MaxTimestamp() (Found, error) {
 // searchMax looks into the first segment with the largest timestamp.
 func (l *Log) searchMax(list segments) (Found, error) {
 	start := l.StartOffset()
-	best, bestTime := -1, int64(record.NoTimestamp)
+	best, bestTime := -1, record.NoTimestamp
 	for i, s := range list {
 		largest, err := l.largestTimestamp(s)
 		if err != nil {

@@ -223,7 +223,7 @@ func (s *Set) resumeMoves() {
 			} else if _ = s.report(d, err); d.err() == nil {
 				s.logger.Warn("starting a move anew, its copy cannot be used", "partition", f.Partition, "error", err)
 				s.discard(d, f.Folder, f.Partition)
-				s.report(d, s.startMove(e, d))
+				_ = s.report(d, s.startMove(e, d))
 			}
 		}
 	}

@@ -163,7 +163,7 @@ func (s *Set) guard(e *entry, doing string, do func(*log.Log) error) {
 		s.poison(e, panicked)
 	case err != nil && !errors.Is(err, context.Canceled):
 		s.logger.Warn("background work failed", "work", doing, "partition", e.partition, "dir", e.dir.path, "error", err)
-		s.report(e.dir, err)
+		_ = s.report(e.dir, err)
 	}
 }
 

@@ -292,7 +292,7 @@ func (s *Set) describe(d *directory) DirInfo {
 	}
 	total, usable, err := s.files.Space(d.path)
 	if err != nil {
-		s.report(d, err)
+		_ = s.report(d, err)
 		info.Err = d.err()
 		return info
 	}

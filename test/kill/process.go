@@ -112,6 +112,6 @@ func (p *process) kill() {
 		return
 	}
 	_ = p.command.Process.Kill() // it may be gone already
-	<-p.exited
+	<-p.exited //nolint:errcheck // it was killed, so it ended with an error
 	p.command = nil
 }

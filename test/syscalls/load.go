@@ -27,7 +27,7 @@ func count(b *broker, requests, partitions int) ([]counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	topic, err := c.Create("orders", int32(partitions))
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func run(program string, requests, partitions int) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	b, err := start(program, dir)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func run(program string, requests, partitions int) error {
 	counted, err := count(b, requests, partitions)
 	if err != nil {
 		if log, failed := os.ReadFile(filepath.Join(dir, "broker.log")); failed == nil {
-			os.Stderr.Write(log)
+			fmt.Fprintf(os.Stderr, "%s", log)
 		}
 		return err
 	}

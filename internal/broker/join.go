@@ -74,7 +74,8 @@ func (b *Broker) runController(running context.Context) {
 	}
 }
 
-// watchDirs stops the broker where the directory of the metadata or the store in it fails.
+// watchDirs takes the partitions of a failed directory out of service, reads included: what they see may be
+// gone after the next start. It stops the broker where the directory of the metadata or the store in it fails.
 func (b *Broker) watchDirs(running context.Context) {
 	for {
 		select {
@@ -82,6 +83,11 @@ func (b *Broker) watchDirs(running context.Context) {
 			if dir == b.dirs.MetadataDir() {
 				b.fail(fmt.Errorf("the directory of the metadata, %s, failed", dir))
 				return
+			}
+			for _, tp := range b.replicas.Fence() {
+				if tp.Topic == protocol.GroupMetadataTopic {
+					b.groups.Resign(tp.Partition)
+				}
 			}
 		case <-b.storeFailed:
 			b.fail(fmt.Errorf("the disk of the metadata store failed: it lies in %s", b.dirs.MetadataDir()))

@@ -161,7 +161,7 @@ func (s *Set) guard(e *entry, doing string, do func(*log.Log) error) {
 	switch {
 	case panicked != nil:
 		s.poison(e, panicked)
-	case err != nil && !errors.Is(err, context.Canceled):
+	case err != nil && !errors.Is(err, context.Canceled) && s.entry(e.partition) == e: // otherwise it is gone since
 		s.logger.Warn("background work failed", "work", doing, "partition", e.partition, "dir", e.dir.path, "error", err)
 		_ = s.report(e.dir, err)
 	}

@@ -171,6 +171,19 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 	}
 }
 
+// Fence takes the partitions out of service whose logs have failed, and returns them. Without an order of the
+// controller they would go on serving reads.
+func (r *Replicas) Fence() []protocol.TopicPartition {
+	var fenced []protocol.TopicPartition
+	for _, p := range r.All() {
+		if err := r.options.Dirs.Err(p.tp); err != nil {
+			p.resign(err)
+			fenced = append(fenced, p.tp)
+		}
+	}
+	return fenced
+}
+
 // ensure finds a partition, or adds it. A partition of the same name with another topic id is another
 // partition: the old one ends.
 func (r *Replicas) ensure(tp protocol.TopicPartition, id protocol.TopicID) *Partition {

@@ -87,14 +87,34 @@ func insist(ctx context.Context, do func(context.Context) error, done ...error) 
 	}
 }
 
-// topics makes a topic, raises a property of another, and deletes every other topic that it made.
+// kept is how many topics are kept for a while: a start has to open them all.
+const kept = 10
+
+// topics makes a topic, raises a property of another, and deletes a topic: every other one at once, the rest
+// later.
 func (a *admin) topics(ctx context.Context) error {
 	a.mu.Lock()
 	a.turn++
 	turn := a.turn
 	a.asked.retention = retentionFrom + turn
 	a.mu.Unlock()
-	name := fmt.Sprint("made-", turn)
+	if err := a.create(ctx, turn); err != nil {
+		return err
+	}
+	if err := a.alter(ctx, retentionFrom+turn); err != nil {
+		return fmt.Errorf("altering %s: %w", plain, err)
+	}
+	if turn%2 == 0 {
+		return a.remove(ctx, turn)
+	}
+	return a.remove(ctx, turn-kept)
+}
+
+// made is the name of the topic of a turn.
+func made(turn int64) string { return fmt.Sprint("made-", turn) }
+
+func (a *admin) create(ctx context.Context, turn int64) error {
+	name := made(turn)
 	err := insist(ctx, func(ctx context.Context) error {
 		_, err := a.client.CreateTopic(ctx, 2, 1, nil, name)
 		return err
@@ -116,16 +136,19 @@ func (a *admin) topics(ctx context.Context) error {
 	a.mu.Lock()
 	a.acked.topics[name] = id
 	a.mu.Unlock()
-	if err := a.alter(ctx, retentionFrom+turn); err != nil {
-		return fmt.Errorf("altering %s: %w", plain, err)
-	}
-	if turn%2 != 0 {
+	return nil
+}
+
+// remove deletes the topic of a turn; there is none of turns below 1.
+func (a *admin) remove(ctx context.Context, turn int64) error {
+	if turn < 1 {
 		return nil
 	}
+	name := made(turn)
 	a.mu.Lock()
 	a.asked.deleted[name] = true
 	a.mu.Unlock()
-	err = insist(ctx, func(ctx context.Context) error {
+	err := insist(ctx, func(ctx context.Context) error {
 		_, err := a.client.DeleteTopic(ctx, name)
 		return err
 	}, kerr.UnknownTopicOrPartition)

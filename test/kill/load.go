@@ -22,8 +22,8 @@ const (
 
 var settings = map[string]map[string]string{
 	plain:     {"segment.bytes": "1048576"},
-	trimmed:   {"segment.bytes": "1048576", "retention.bytes": "3145728", "file.delete.delay.ms": "100"},
-	compacted: {"segment.bytes": "1048576", "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "file.delete.delay.ms": "100"},
+	trimmed:   {"segment.ms": "700", "segment.bytes": "1048576", "retention.bytes": "3145728", "file.delete.delay.ms": "100"},
+	compacted: {"segment.ms": "300", "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "file.delete.delay.ms": "100"},
 }
 
 // compactedKeys is how many keys each producer of the compacted topic has.
@@ -160,6 +160,9 @@ func (l *load) produce(ctx context.Context, p *producer) {
 		p.sent++
 		sequence := p.sent
 		p.client.Produce(ctx, p.record(sequence), func(r *kgo.Record, err error) {
+			if _, cut := errors.AsType[*kgo.ErrFirstReadEOF](err); cut {
+				return // the kill met a new connection, which this client takes for a missing TLS
+			}
 			if err != nil {
 				l.fail(fmt.Errorf("producer %d: record %d: %w", p.number, sequence, err))
 				return

@@ -1,6 +1,6 @@
 // Command kill proves that a killed broker loses nothing: it starts one, lets clients of all kinds work on
 // it, kills it with SIGKILL in the middle, starts it again, and so on for a number of rounds; now and then it
-// kills it while it starts. After each start it compares metadata and committed offsets with what was
+// kills it while it starts, or only stops it for a while (SIGSTOP). After each start it compares metadata and committed offsets with what was
 // acknowledged, and at the end all records.
 //
 // What must hold:
@@ -30,6 +30,7 @@ type options struct {
 	rounds     int
 	partitions int
 	producers  int
+	pause      time.Duration
 	seed       uint64
 }
 
@@ -40,6 +41,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 10, "how often to kill")
 	flag.IntVar(&o.partitions, "partitions", 4, "partitions of each topic")
 	flag.IntVar(&o.producers, "producers", 2, "producers of each topic; every second one is idempotent")
+	flag.DurationVar(&o.pause, "pause", time.Second, "how long SIGSTOP lasts")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random times")
 	flag.Parse()
 	if err := run(context.Background(), o); err != nil {
@@ -91,6 +93,14 @@ func rounds(ctx context.Context, o options, b *process, l *load, random *rand.Ra
 		pause := time.Duration(200+random.IntN(1300)) * time.Millisecond
 		if err := l.wait(ctx, before, pause); err != nil {
 			return 0, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		if random.IntN(5) == 0 {
+			if err := b.pause(ctx, o.pause); err != nil {
+				return 0, fmt.Errorf("round %d: %w", round+1, err)
+			}
+			if err := l.wait(ctx, l.acknowledged(), 0); err != nil {
+				return 0, fmt.Errorf("round %d, after a stop: %w", round+1, err)
+			}
 		}
 		b.kill()
 		if random.IntN(4) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // startLimit is how long a start may take.
@@ -114,4 +117,16 @@ func (p *process) kill() {
 	_ = p.command.Process.Kill() // it may be gone already
 	<-p.exited //nolint:errcheck // it was killed, so it ended with an error
 	p.command = nil
+}
+
+// pause keeps the broker from running for a while.
+func (p *process) pause(ctx context.Context, while time.Duration) error {
+	if err := p.command.Process.Signal(unix.SIGSTOP); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(while):
+	case <-ctx.Done():
+	}
+	return p.command.Process.Signal(unix.SIGCONT)
 }

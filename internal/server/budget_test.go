@@ -111,7 +111,7 @@ func TestBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewBuffers(3 << 20)
 		for size, want := range map[int]int{0: 4096, 1: 4096, 4096: 4096, 4097: 8192, 16385: 32768, 65537: 131072, 1 << 20: 1 << 20,
-			1<<20 + 1: 2 << 20, 4 << 20: 4 << 20, 4<<20 + 1: 4<<20 + 1} {
+			1<<20 + 1: 2 << 20, 4<<20 + 1: 8 << 20, 16 << 20: 16 << 20, 16<<20 + 1: 16<<20 + 1} {
 			b := p.Get(size)
 			if len(b.Bytes) != want || roundUp(size) != want {
 				t.Errorf("%d bytes asked, %d got, %d said", size, len(b.Bytes), roundUp(size))

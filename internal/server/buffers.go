@@ -13,8 +13,8 @@ import (
 const DefaultFreeBytes = 32 << 20
 
 const (
-	// Size classes are the powers of two from 4 KiB to 4 MiB; larger buffers are not pooled.
-	classCount   = 11
+	// Size classes are the powers of two from 4 KiB to 16 MiB; larger buffers are not pooled.
+	classCount   = 13
 	classMinBits = 12
 	// trimEvery is how often what lay unused since the last time is given back to the collector.
 	trimEvery = 10 * time.Second

@@ -115,7 +115,7 @@ func (p *process) kill() {
 		return
 	}
 	_ = p.command.Process.Kill() // it may be gone already
-	<-p.exited //nolint:errcheck // it was killed, so it ended with an error
+	<-p.exited                   //nolint:errcheck // it was killed, so it ended with an error
 	p.command = nil
 }
 

@@ -146,7 +146,8 @@ func plausible(b []byte, room int64, least protocol.Offset) bool {
 // lostPage reports whether the bad bytes at position look as a power cut leaves them: pages that were never
 // written back read as zeros, from the end of what had been synced to the end of its page, or whole pages.
 // size is what the batch there claims, or 0, and expected the offset that it should have. A real batch does
-// not begin with 17 zeros, nor with fewer where its offset has other digits, and rarely ends with eight.
+// not begin with 17 zeros, nor with fewer where its offset has other digits. One may end with a zero or two;
+// where just these are on the last page of a file, a lost page is still likelier than a flipped bit.
 func lostPage(file io.ReaderAt, position, end, size int64, expected protocol.Offset) (bool, error) {
 	if size < record.HeaderSize || size > end-position {
 		size = min(record.HeaderSize, end-position)
@@ -156,8 +157,6 @@ func lostPage(file io.ReaderAt, position, end, size int64, expected protocol.Off
 		to, enough := (from/filePageSize+1)*filePageSize, int64(1)
 		if from == position {
 			enough = zerosAtStart(expected) + 1
-		} else if to > end {
-			enough = 8
 		}
 		to = min(to, end)
 		if err := readFull(file, buf[:to-from], from); err != nil {

@@ -35,14 +35,18 @@ func (c *Client) Read(ctx context.Context, r *Reading, sink Sink) error {
 		if fetches.NumRecords() == 0 {
 			continue
 		}
-		reached, err := r.deliver(fetches, sink.Each)
-		if err == nil {
-			err = sink.Batch()
-		}
-		if errors.Is(err, ErrStop) {
-			return sink.Batch()
-		} else if err != nil {
+		taken, reached, err := r.deliver(fetches, sink.Each)
+		if err != nil && !errors.Is(err, ErrStop) {
 			return err
+		}
+		if failed := sink.Batch(); failed != nil {
+			return failed
+		}
+		if r.group != "" {
+			c.kafka.MarkCommitRecords(taken...)
+		}
+		if err != nil {
+			return nil
 		}
 		r.took(reached)
 	}
@@ -77,21 +81,27 @@ func (c *Client) fetchError(fetches kgo.Fetches) error {
 	return nil
 }
 
-// deliver hands on the records before the ends, and returns the partitions that have reached theirs.
-func (r *Reading) deliver(fetches kgo.Fetches, each func(*kgo.Record) error) ([]TopicPartition, error) {
-	var reached []TopicPartition
+// deliver hands on the records before the ends. It returns those that were taken, and the partitions that
+// have reached their ends.
+func (r *Reading) deliver(fetches kgo.Fetches, each func(*kgo.Record) error) (taken []*kgo.Record, reached []TopicPartition, err error) {
 	for records := fetches.RecordIter(); !records.Done(); {
 		record := records.Next()
 		at := TopicPartition{record.Topic, record.Partition}
 		end := r.ranges[at].To
-		if (end < 0 || record.Offset < end) && !record.Attrs.IsControl() {
-			if err := each(record); err != nil {
-				return nil, err
+		if end < 0 || record.Offset < end {
+			if !record.Attrs.IsControl() {
+				err = each(record)
+			}
+			if r.group != "" && (err == nil || errors.Is(err, ErrStop)) {
+				taken = append(taken, record)
+			}
+			if err != nil {
+				return taken, reached, err
 			}
 		}
 		if end >= 0 && record.Offset+1 >= end {
 			reached = append(reached, at)
 		}
 	}
-	return reached, nil
+	return taken, reached, nil
 }

@@ -13,14 +13,27 @@ const leaveTimeout = 5 * time.Second
 
 // MemberOptions are the options of a client that reads as a member of a group with [Client.Consume].
 func MemberOptions(group string, topics []string) []kgo.Opt {
-	return []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topics...), kgo.AutoCommitMarks()}
+	return []kgo.Opt{
+		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topics...), kgo.AutoCommitMarks(),
+		kgo.Balancers(kgo.CooperativeStickyBalancer(), kgo.RangeBalancer()),
+	}
 }
 
 // Consume hands the records that the client was made to read to the sink, until the sink returns an error
 // or ctx ends, which is no error. With commit, what the sink has taken is committed as it goes and at the
 // end; a group is left.
 func (c *Client) Consume(ctx context.Context, commit bool, sink Sink) error {
-	err := c.consume(ctx, sink)
+	return c.leave(ctx, commit, c.consume(ctx, sink))
+}
+
+// ReadAsMember is [Client.Read] with a reading of [NewMemberReading]: what the sink has taken is committed,
+// and the group is left.
+func (c *Client) ReadAsMember(ctx context.Context, r *Reading, sink Sink) error {
+	return c.leave(ctx, true, c.Read(ctx, r, sink))
+}
+
+// leave commits and says farewell to the group; err is what ended the reading.
+func (c *Client) leave(ctx context.Context, commit bool, err error) error {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	if commit {
@@ -28,7 +41,8 @@ func (c *Client) Consume(ctx context.Context, commit bool, sink Sink) error {
 			err = c.Explain(failed)
 		}
 	}
-	c.kafka.LeaveGroupContext(ending)
+	// Whether the farewell arrives changes nothing for us: otherwise the session runs out.
+	_ = c.kafka.LeaveGroupContext(ending)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"time"
@@ -32,10 +33,17 @@ func (r Range) empty() bool { return r.To >= 0 && r.From >= r.To }
 type Reading struct {
 	ranges map[TopicPartition]Range
 
+	// group and topics are set where a group says which partitions are read.
+	group  string
+	topics []string
+
 	mu      sync.Mutex
 	pending map[TopicPartition]Range
 	answers map[int32]int
 	quiet   func()
+	// joined says that the group has spoken, and assigned what it said.
+	joined   bool
+	assigned map[TopicPartition]bool
 }
 
 // NewReading plans a pass. Either all ranges have an end, or none has.
@@ -45,8 +53,23 @@ func NewReading(ranges map[TopicPartition]Range) *Reading {
 	return &Reading{ranges: ranges, pending: pending, answers: map[int32]int{}}
 }
 
+// NewMemberReading plans a pass as a member of a group, up to the ends of the partitions that the group
+// gives to this member. Where it begins, the group's offsets say.
+func NewMemberReading(group string, topics []string, ranges map[TopicPartition]Range) *Reading {
+	return &Reading{
+		ranges: ranges, group: group, topics: topics,
+		pending: maps.Clone(ranges), answers: map[int32]int{}, assigned: map[TopicPartition]bool{},
+	}
+}
+
 // Options are the options that the reading's client must be made with.
 func (r *Reading) Options() []kgo.Opt {
+	if r.group != "" {
+		return append(MemberOptions(r.group, r.topics), kgo.KeepControlRecords(), kgo.WithHooks(r), kgo.FetchMaxWait(boundedWait),
+			kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given map[string][]int32) { r.assign(given, true) }),
+			kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, taken map[string][]int32) { r.assign(taken, false) }),
+			kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, taken map[string][]int32) { r.assign(taken, false) }))
+	}
 	partitions := map[string]map[int32]kgo.Offset{}
 	bounded := false
 	for at, span := range r.pending {
@@ -78,9 +101,31 @@ func (r *Reading) OnBrokerRead(broker kgo.BrokerMetadata, key int16, _ int, _, _
 	}
 }
 
+// assign notes partitions that the group gives or takes.
+func (r *Reading) assign(partitions map[string][]int32, given bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.joined = r.joined || given
+	for topic, numbers := range partitions {
+		for _, number := range numbers {
+			r.assigned[TopicPartition{topic, number}] = given
+		}
+	}
+	clear(r.answers)
+	if r.quiet != nil && r.over() {
+		r.quiet()
+	}
+}
+
 // over reports whether no partition will give a record before its end any more.
 func (r *Reading) over() bool {
-	for _, span := range r.pending {
+	if r.group != "" && !r.joined {
+		return false
+	}
+	for at, span := range r.pending {
+		if r.group != "" && !r.assigned[at] {
+			continue
+		}
 		if span.To < 0 || r.answers[span.Leader] < quietAnswers {
 			return false
 		}

@@ -36,8 +36,8 @@ func consumeCommand(c *common) *cobra.Command {
 		Long: `Read records and print their values, one a line.
 
 It follows the topics until it is interrupted; with --exit it ends where the topics ended when it began.
-Without --group it joins no group and commits nothing. With --group the position is the group's, and what
-has been printed is committed.`,
+Without --group it joins no group and commits nothing. With --group it begins where the group is (--from
+says where it begins without any offset), and what has been printed is committed.`,
 		Example: `  barnabas consume orders --tail 10
   barnabas consume orders --from -2h --exit -o json
   barnabas consume orders -f '%p:%o %k=%v\n'`,
@@ -159,22 +159,38 @@ func (c *common) read(ctx context.Context, flags consumeFlags, ranges map[admin.
 	return reader.Read(ctx, reading, sink)
 }
 
-// consumeGroup reads as a member of a group.
+// consumeGroup reads as a member of a group, with --exit up to where the topics end now.
 func consumeGroup(ctx context.Context, c *common, flags consumeFlags, names []string, p *printer) error {
 	from, err := parsePoint("--from", flags.from, time.Now())
 	if err != nil {
 		return err
 	}
-	options := append(admin.MemberOptions(flags.group, names), kgo.ConsumeStartOffset(from.offsetFor()), flags.isolation())
-	client, err := c.connect(options...)
+	sink := admin.Sink{Each: p.print, Batch: p.out.Flush}
+	options := []kgo.Opt{kgo.ConsumeStartOffset(from.offsetFor()), flags.isolation()}
+	asking, err := c.connect()
+	if err != nil {
+		return err
+	}
+	defer asking.Close()
+	ranges, _, err := flags.ranges(ctx, asking, names, time.Now())
+	if err != nil {
+		return err
+	}
+	if !flags.exit {
+		client, err := c.connect(append(admin.MemberOptions(flags.group, names), options...)...)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return client.Consume(ctx, true, sink)
+	}
+	reading := admin.NewMemberReading(flags.group, names, ranges)
+	client, err := c.connect(append(reading.Options(), options...)...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	if err := requireTopics(ctx, client, names...); err != nil {
-		return err
-	}
-	return client.Consume(ctx, true, admin.Sink{Each: p.print, Batch: p.out.Flush})
+	return client.ReadAsMember(ctx, reading, sink)
 }
 
 // offsetFor is the point for a partition that a group has no offset of.

@@ -17,7 +17,8 @@ func logDumpCommand(c *common) *cobra.Command {
 		Short: "Print segment files: logs, indexes, producer snapshots, leader epochs",
 		Long: `Print segment files in the format of kafka-dump-log: the batches of a .log with their records, the entries of
 .index, .timeindex and .txnindex, the producers of a .snapshot, leader-epoch-checkpoint, partition.metadata.
-What does not fit together is told on standard error, and exits with 1.`,
+What does not fit together is told on standard error, and exits with 1. With --format json a log is a line of
+JSON for each batch.`,
 		Args: atLeast(1, "file"),
 		RunE: func(_ *cobra.Command, files []string) error {
 			o.DeepIteration, o.PrintDataLog = !shallow, !shallow && !metadata
@@ -47,6 +48,12 @@ func runLogDump(c *common, o log.DumpOptions, files []string) error {
 	faults := &faultWriter{common: c}
 	o.Errors = faults
 	for _, file := range files {
+		if c.format == formatJSON {
+			if err := dumpJSON(c.out, file, o.DeepIteration); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := log.Dump(c.out, vfs.OS(), file, o); err != nil {
 			return err
 		}

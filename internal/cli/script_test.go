@@ -52,8 +52,9 @@ func runScripts(t *testing.T, dir string) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"settle": settle,
-			"await":  await,
+			"settle":  settle,
+			"await":   await,
+			"address": address,
 		},
 	})
 }
@@ -108,12 +109,14 @@ func settled(text, broker, work string) string {
 	for _, rule := range [][2]string{
 		{`TopicId: \S+`, "TopicId: ID"},
 		{`\b(id|cluster)(["=: ]+)[A-Za-z0-9_-]{22}\b`, "$1${2}ID"},
+		{`([ \t])[A-Za-z0-9_-]{22}([ \t])`, "${1}ID$2"},
 		{`"topicId":"[^"]+"`, `"topicId":"ID"`},
 		{`Cluster ID: \S+`, "Cluster ID: ID"},
 		{`(directory.id=)[A-Za-z0-9_-]{22}`, "${1}ID"},
-		{`^[A-Za-z0-9_-]{22}$`, "ID"},
+		{`(?m)^[A-Za-z0-9_-]{22}$`, "ID"},
 		{`(CreateTime|LogAppendTime): ?\d+`, "$1:TIME"},
 		{`("timestamp"|[tT]imestamp(Ms)?"): ?\d+`, "$1:TIME"},
+		{`(?m)^ *min\.insync\.replicas=1 sensitive=.*\n`, ""},
 		{`min\.insync\.replicas=1,?`, ""},
 		{`Elr: [^\t\n]*`, "Elr: -"},
 		{`[a-z-]+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, "MEMBER"},
@@ -125,6 +128,14 @@ func settled(text, broker, work string) string {
 		text = regexp.MustCompile(rule[0]).ReplaceAllString(text, rule[1])
 	}
 	return text
+}
+
+// address lets the commands that follow talk to the broker that wrote a ready file.
+func address(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: address file")
+	}
+	ts.Setenv(bootstrapVariable, strings.TrimSpace(ts.ReadFile(args[0])))
 }
 
 // await waits until a file is there.

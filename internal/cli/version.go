@@ -11,13 +11,23 @@ import (
 // version is what the linker puts in for a release; otherwise the commit is told.
 var version = "development"
 
-func versionCommand(s *streams) *cobra.Command {
+func versionCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.out, "barnabas %s%s %s %s/%s\n", version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if c.format != formatText {
+				r := &report{}
+				r.object("version").set("version", version).set("commit", orNothing(commit())).
+					set("go", runtime.Version()).set("os", runtime.GOOS).set("arch", runtime.GOARCH)
+				return c.print(r)
+			}
+			built := ""
+			if revision := commit(); revision != "" {
+				built = " (" + revision + ")"
+			}
+			_, err := fmt.Fprintf(c.out, "barnabas %s%s %s %s/%s\n", version, built, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
@@ -31,7 +41,7 @@ func commit() string {
 	}
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
-			return " (" + setting.Value[:12] + ")"
+			return setting.Value[:12]
 		}
 	}
 	return ""

@@ -74,7 +74,7 @@ func (b *Broker) runController(running context.Context) {
 	}
 }
 
-// watchDirs takes the partitions of a failed directory out of service, reads included: what they see may be
+// watchDirs takes partitions that went offline out of service, reads included: what they see may be damaged, or
 // gone after the next start. It stops the broker where the directory of the metadata or the store in it fails.
 func (b *Broker) watchDirs(running context.Context) {
 	for {
@@ -84,6 +84,7 @@ func (b *Broker) watchDirs(running context.Context) {
 				b.fail(fmt.Errorf("the directory of the metadata, %s, failed", dir))
 				return
 			}
+		case <-b.dirs.WentOffline():
 			for _, tp := range b.replicas.Fence() {
 				if tp.Topic == protocol.GroupMetadataTopic {
 					b.groups.Resign(tp.Partition)

@@ -84,6 +84,7 @@ func (s *Set) fail(d *directory, cause error) {
 			closing = append(closing, e)
 		}
 	}
+	s.wake.offline.poke()
 	futures := s.dropFutures(d)
 	// Closing waits for appends under way, which may hang in the very disk: not here.
 	s.failing.Go(func() {

@@ -25,10 +25,13 @@ func (w wake) poke() {
 }
 
 // wakes are the jobs that others call.
-type wakes struct{ deletions, moves wake }
+type wakes struct {
+	deletions, moves wake
+	offline          wake // whoever serves partitions
+}
 
 // newWakes makes the calls of one Set.
-func newWakes() wakes { return wakes{make(wake, 1), make(wake, 1)} }
+func newWakes() wakes { return wakes{make(wake, 1), make(wake, 1), make(wake, 1)} }
 
 // job is one kind of work in the background: a goroutine for all partitions.
 type job struct {
@@ -172,6 +175,7 @@ func (s *Set) poison(e *entry, cause error) {
 	err := offline(e.partition, cause)
 	if s.replace(e.partition, e, &entry{partition: e.partition, dir: e.dir, err: err}) {
 		s.logger.Error("partition is offline", "partition", e.partition, "dir", e.dir.path, "error", err)
+		s.wake.offline.poke()
 		e.log.CloseUnclean()
 	}
 }

@@ -143,6 +143,10 @@ func (s *Set) Steady() *Steady { return s.steady }
 // Where it is MetadataDir, the broker must stop.
 func (s *Set) Failed() <-chan string { return s.failed }
 
+// WentOffline is readable after partitions went offline: by damage, by a bug, or with their directory. Whoever
+// serves them must stop, reads included; [Set.Err] tells which they are.
+func (s *Set) WentOffline() <-chan struct{} { return s.wake.offline }
+
 // MetadataDir is the directory of metadata.log.dir.
 func (s *Set) MetadataDir() string { return s.metadata.path }
 

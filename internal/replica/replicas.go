@@ -171,11 +171,14 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 	}
 }
 
-// Fence takes the partitions out of service whose logs have failed, and returns them. Without an order of the
-// controller they would go on serving reads.
+// Fence takes the partitions out of service whose logs have gone offline since, and returns them. Without an
+// order of the controller they would go on serving reads.
 func (r *Replicas) Fence() []protocol.TopicPartition {
 	var fenced []protocol.TopicPartition
 	for _, p := range r.All() {
+		if _, leads := p.Leader(); !leads {
+			continue
+		}
 		if err := r.options.Dirs.Err(p.tp); err != nil {
 			p.resign(err)
 			fenced = append(fenced, p.tp)

@@ -51,14 +51,12 @@ func TestCreateTopicsValidateOnly(t *testing.T) {
 	q := kmsg.NewPtrCreateTopicsRequest()
 	q.Version, q.TimeoutMillis, q.ValidateOnly = 7, 10_000, true
 	wrong := "soon"
-	for _, topic := range []kmsg.CreateTopicsRequestTopic{
+	q.Topics = []kmsg.CreateTopicsRequestTopic{
 		{Topic: "good", NumPartitions: 3, ReplicationFactor: -1},
 		{Topic: "there", NumPartitions: 1, ReplicationFactor: 1},
 		{Topic: "many replicas", NumPartitions: 1, ReplicationFactor: 1},
 		{Topic: "replicas", NumPartitions: 1, ReplicationFactor: 2},
 		{Topic: "property", NumPartitions: 1, ReplicationFactor: 1, Configs: []kmsg.CreateTopicsRequestTopicConfig{{Name: "retention.ms", Value: &wrong}}},
-	} {
-		q.Topics = append(q.Topics, topic)
 	}
 	want := map[string]protocol.Code{
 		"good": protocol.None, "there": protocol.TopicAlreadyExists, "many replicas": protocol.InvalidTopic,

@@ -346,7 +346,7 @@ func (s *Set) directory(path string) (*directory, error) {
 func (s *Set) Report(tp protocol.TopicPartition, err error) {
 	e := s.entry(tp)
 	if e != nil {
-		s.report(e.dir, err)
+		_ = s.report(e.dir, err)
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *Set) watch(ctx context.Context) time.Duration {
 		switch {
 		case e.log == nil || ctx.Err() != nil:
 		case e.log.Err() != nil:
-			s.report(e.dir, e.log.Err())
+			_ = s.report(e.dir, e.log.Err())
 			s.wake.offline.poke()
 		case e.log.RecoveryPoint() < e.log.EndOffset() && e.log.Config().FlushInterval != math.MaxInt64 && e.log.FlushDue(now):
 			s.guard(e, "flush.ms", (*log.Log).Flush)

@@ -66,7 +66,10 @@ func dumpJSON(w io.Writer, path string, records bool) error {
 		} else if err != nil {
 			return errors.Join(fmt.Errorf("%s: at position %d: %w", path, position, err), out.Flush())
 		}
-		for e := range record.Entries(raw) {
+		for e, err := range record.Entries(raw) {
+			if err != nil {
+				return errors.Join(fmt.Errorf("%s: at position %d: %w", path, position, err), out.Flush())
+			}
 			if err := encoder.Encode(dumpBatch(path, position, e, &d, records)); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -16,9 +17,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-// TestFullDisk fills the disk under a broker (BR-019): writes of all kinds are refused with errors that
-// clients retry, reads go on, nothing is taken offline, and everything works again once there is space,
-// without a restart. What was refused is not there later.
+// TestFullDisk fills the disk under a broker (BR-019): records and offsets are refused with errors that clients
+// retry, reads go on, nothing is taken offline, and everything works again once there is space, without a
+// restart. What was refused is not there later. Metadata has a reserve, lest nobody could make room by deleting.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMemory()
@@ -27,6 +28,9 @@ func TestFullDisk(t *testing.T) {
 		b := s.start()
 		c := b.dial()
 		id := c.create("orders", 1)
+		for i := range 3 {
+			c.create(fmt.Sprint("doomed-", i), 1)
+		}
 		c.warm("group")
 		producer := sentBatch{producer: c.newProducer()}
 		var acked []string
@@ -46,35 +50,28 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(code)
 		}
 
-		disk.SetLimit(disk.Used())
 		committed := int64(1)
-		// What is left of the last page of each file takes some more.
-		if code := fill(send); code != protocol.KafkaStorageError {
-			t.Fatalf("producing to a full disk: %v", code)
-		}
-		if code := fill(func() protocol.Code {
+		commit := func() protocol.Code {
 			code := c.commit("group", "orders", 0, committed+1)
 			if code == protocol.None {
 				committed++
 			}
 			return code
-		}); !code.Retriable() {
-			t.Fatalf("committing on a full disk: %v", code)
 		}
-		retention := 1000000
-		alter := func() protocol.Code {
-			retention++
-			return c.alter("orders", "retention.ms", strconv.Itoa(retention))
-		}
-		if code := fill(alter); !code.Retriable() {
-			t.Fatalf("altering on a full disk: %v", code)
-		}
-		for range 3 {
-			fullDisk(t, c, len(acked), committed, id)
-			if send() != protocol.KafkaStorageError {
-				t.Fatal("the disk is not full any more")
+		for i := range 3 {
+			disk.SetLimit(disk.Used())
+			// What is left of the last page of each file takes some more.
+			if code := fill(send); code != protocol.KafkaStorageError {
+				t.Fatalf("producing to a full disk: %v", code)
 			}
-			time.Sleep(time.Minute) // checkpoints fail, elections are tried
+			if code := fill(commit); !code.Retriable() {
+				t.Fatalf("committing on a full disk: %v, want an error that clients retry", code)
+			}
+			fullDisk(t, c, len(acked), committed, id)
+			if code := c.deleteTopic(fmt.Sprint("doomed-", i)); code != protocol.None {
+				t.Errorf("deleting a topic: %v", code)
+			}
+			time.Sleep(2 * time.Minute) // checkpoints fail, elections are tried, deleted files make room
 		}
 
 		disk.SetLimit(0)
@@ -82,8 +79,10 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("producing with space again: %v", code)
 		}
 		c.eventually("a commit", func() protocol.Code { return c.commit("group", "orders", 0, 1000) })
-		c.eventually("a creation", func() protocol.Code { return c.tryCreate("later") })
-		c.eventually("a property", func() protocol.Code { return c.alter("orders", "retention.ms", "8888") })
+		c.eventually("producing to the topic that had no log", func() protocol.Code {
+			return protocol.Code(c.produce("later", 0, batch(record.BuilderOptions{}, "x")).ErrorCode)
+		})
+		c.eventually("a property", func() protocol.Code { return c.alter("orders", "retention.ms", "8888888") })
 		checkValues(t, c, "orders", acked[1:])
 
 		clone := disk.CrashClone(rand.New(rand.NewPCG(1, 1)), 1)
@@ -126,24 +125,23 @@ func fullDisk(t *testing.T, c *conn, records int, committed int64, id protocol.T
 	if code := protocol.Code(c.produce("orders", 0, large).ErrorCode); code != protocol.KafkaStorageError {
 		t.Errorf("producing much: %v", code)
 	}
-	for what, code := range map[string]protocol.Code{
-		"commit":   c.commit("group", "orders", 0, committed+1),
-		"creation": c.tryCreate("later"),
-		"property": c.alter("orders", "retention.ms", "7777"),
-		"deletion": c.deleteTopic("orders"),
-	} {
-		if !code.Retriable() {
-			t.Errorf("a %s on a full disk: %v, want an error that clients retry", what, code)
-		}
+	if code := c.alter("orders", "retention.ms", "7777777"); code != protocol.None {
+		t.Errorf("altering a property: %v", code)
+	}
+	if code := c.tryCreate("later"); code != protocol.None && code != protocol.TopicAlreadyExists {
+		t.Errorf("creating a topic: %v", code)
+	}
+	if code := protocol.Code(c.produce("later", 0, batch(record.BuilderOptions{}, "x")).ErrorCode); code != protocol.KafkaStorageError {
+		t.Errorf("producing to a topic without a log: %v", code)
 	}
 	if got := c.committed("group", "orders", 0); got != committed {
 		t.Errorf("offset %d is committed, want %d", got, committed)
 	}
 	q := kmsg.NewPtrMetadataRequest()
-	q.Version = 12
-	topics := ask[*kmsg.MetadataResponse](c, q).Topics
-	if len(topics) != 2 || protocol.TopicID(topics[1].TopicID) != id || topics[1].Partitions[0].ErrorCode != 0 {
-		t.Errorf("metadata on a full disk: %+v", topics)
+	q.Version, q.Topics = 12, []kmsg.MetadataRequestTopic{{Topic: new("orders")}}
+	topic := ask[*kmsg.MetadataResponse](c, q).Topics[0]
+	if topic.ErrorCode != 0 || protocol.TopicID(topic.TopicID) != id || topic.Partitions[0].ErrorCode != 0 {
+		t.Errorf("metadata on a full disk: %+v", topic)
 	}
 	dirs := ask[*kmsg.DescribeLogDirsResponse](c, &kmsg.DescribeLogDirsRequest{Version: 4})
 	if dirs.Dirs[0].ErrorCode != 0 || dirs.Dirs[0].UsableBytes != 0 {
@@ -191,6 +189,56 @@ func TestTopicMadeOnAFullDisk(t *testing.T) {
 				c.eventually("producing", func() protocol.Code {
 					return protocol.Code(c.produce("orders", 0, batch(record.BuilderOptions{}, "a")).ErrorCode)
 				})
+			})
+		})
+	}
+}
+
+// TestStartOnAFullDisk starts brokers, stopped and killed, on a disk without a byte of room: they serve what
+// they have, and go on once there is space.
+func TestStartOnAFullDisk(t *testing.T) {
+	for _, how := range ends {
+		t.Run(how.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				disk := vfs.NewMemory()
+				s := &site{t: t, fs: disk, network: new(pipes), forgives: true, properties: map[string]string{"offsets.topic.num.partitions": "1"}}
+				b := s.start()
+				c := b.dial()
+				c.create("orders", 1)
+				c.warm("group")
+				c.commit("group", "orders", 0, 1)
+				var acked []string
+				send := func() protocol.Code {
+					value := strings.Repeat("x", 1000) + strconv.Itoa(len(acked))
+					code := protocol.Code(c.produce("orders", 0, batch(record.BuilderOptions{}, value)).ErrorCode)
+					if code == protocol.None {
+						acked = append(acked, value)
+					}
+					return code
+				}
+				send()
+				disk.SetLimit(disk.Used())
+				fill(send)
+				n := 1_000_000
+				fill(func() protocol.Code { n++; return c.alter("orders", "retention.ms", strconv.Itoa(n)) })
+				how.end(b)
+				disk.SetLimit(disk.Used())
+				b, err := s.try()
+				if err != nil {
+					t.Fatalf("a start on a full disk: %v", err)
+				}
+				c = b.dial()
+				checkValues(t, c, "orders", acked)
+				if got := c.committed("group", "orders", 0); got != 1 {
+					t.Errorf("offset %d is committed", got)
+				}
+				if code := fill(send); code != protocol.KafkaStorageError {
+					t.Errorf("producing: %v", code)
+				}
+				disk.SetLimit(0)
+				c.eventually("producing", send)
+				c.eventually("a commit", func() protocol.Code { return c.commit("group", "orders", 0, 2) })
+				checkValues(t, c, "orders", acked)
 			})
 		})
 	}

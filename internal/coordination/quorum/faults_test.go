@@ -31,7 +31,7 @@ func create(s coordination.Session, path string) error {
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := vfs.NewMemory()
-		s := open(t, Options{FS: memory})
+		s := open(t, Options{FS: memory, segmentBytes: 4096})
 		session := session(t, s)
 		if err := create(session, "/before"); err != nil {
 			t.Fatal(err)

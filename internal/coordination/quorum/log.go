@@ -271,7 +271,17 @@ func (s *logStore) createSegment(number, first uint64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &segment{file: f, number: number, fileHeader: h, end: headerSize, last: first - 1}, nil
+	seg := &segment{file: f, number: number, fileHeader: h, end: headerSize, last: first - 1}
+	s.reserve(seg)
+	return seg, nil
+}
+
+// reserve takes the space of a segment ahead, as far as there is any, so that a full disk does not keep anybody
+// from deleting a topic, or a broker from starting. Only a reserve is lost where that cannot be done.
+func (s *logStore) reserve(seg *segment) {
+	if seg.end < s.limit {
+		_ = seg.file.Preallocate(seg.end, s.limit-seg.end)
+	}
 }
 
 // DeleteRange implements raft.LogStore: entries go from the start, since a snapshot has them, or from the

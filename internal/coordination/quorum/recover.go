@@ -32,6 +32,7 @@ func openLog(o Options, covered func() uint64) (*logStore, error) {
 		}
 		s.segments, s.made = append(s.segments, seg), true
 	}
+	s.reserve(s.activeLocked())
 	return s, nil
 }
 

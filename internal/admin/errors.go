@@ -94,7 +94,7 @@ func (c *Client) Explain(err error) error {
 		return &UnreachableError{Address: dialed(op, first), Reason: reason(op), err: err}
 	}
 	var eof *kgo.ErrFirstReadEOF
-	if errors.As(err, &eof) || errors.Is(err, io.EOF) {
+	if errors.As(err, &eof) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		return &UnreachableError{Address: first, Reason: "the connection was closed before an answer came; does it want TLS or SASL, or is it no broker at all?", err: err}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -32,6 +32,7 @@ type options struct {
 	producers  int
 	pause      time.Duration
 	seed       uint64
+	fill       bool
 }
 
 func main() {
@@ -43,8 +44,13 @@ func main() {
 	flag.IntVar(&o.producers, "producers", 2, "producers of each topic; every second one is idempotent")
 	flag.DurationVar(&o.pause, "pause", time.Second, "how long SIGSTOP lasts")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random times")
+	flag.BoolVar(&o.fill, "fill", false, "do not kill, but fill a small volume (as root)")
 	flag.Parse()
-	if err := run(context.Background(), o); err != nil {
+	what := run
+	if o.fill {
+		what = fill
+	}
+	if err := what(context.Background(), o); err != nil {
 		fmt.Fprintf(os.Stderr, "kill: %v (seed %d)\n", err, o.seed)
 		os.Exit(1)
 	}

@@ -95,6 +95,10 @@ func settle(ts *testscript.TestScript, neg bool, args []string) {
 		slices.Sort(lines)
 		text = strings.Join(lines, "\n") + "\n"
 	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		// The files of a script end with the end of a line.
+		text += "\n"
+	}
 	ts.Check(os.WriteFile(ts.MkAbs("printed"), []byte(text), 0o644))
 }
 

@@ -250,10 +250,12 @@ func (f *fetch) readPart(part *fetchPart) fetchResult {
 	}
 	if f.committed && slice.Length > 0 {
 		// Up to the limit, not the slice's end: an entry too many does no harm, one too few does.
-		if result.aborted, err = part.partition.Log().Aborted(part.offset, limit); err != nil {
+		aborted, err := part.partition.Log().Aborted(part.offset, limit)
+		if err != nil {
 			slice.Release()
 			result.slice, result.err = log.Slice{}, err
 		}
+		result.aborted = append(result.aborted, aborted...) // none is not null, which is for read_uncommitted
 	}
 	return result
 }

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,8 @@ func TestReportedBugs(t *testing.T) {
 		{"BR-133 deleted records stay deleted", deletedRecords},
 		{"BR-126 log directories", logDirectories},
 		{"BR-012 a topic made again is another topic", topicMadeAgain},
+		{"BR-066 zstd for old fetches", zstdForOldFetches},
+		{"BR-089 aborted transactions by isolation", abortedByIsolation},
 	} {
 		t.Run(bug.name, func(t *testing.T) {
 			s := &site{t: t, fs: vfs.NewMemory(), memory: true}
@@ -501,6 +504,67 @@ func topicMadeAgain(t *testing.T, c *conn) {
 	q.Version, q.Topics[0].TopicID = 13, first
 	if got := ask[*kmsg.FetchResponse](c, q).Topics[0].Partitions[0]; protocol.Code(got.ErrorCode) != protocol.UnknownTopicID {
 		t.Errorf("fetching by the old id: %v", protocol.Code(got.ErrorCode))
+	}
+}
+
+// As Kafka 4, which does not answer UNSUPPORTED_COMPRESSION_TYPE any more: clients below Fetch 10 that know zstd
+// get what they want, and those that do not say so themselves.
+func zstdForOldFetches(t *testing.T, c *conn) {
+	c.create("forced", 1, "compression.type", "zstd")
+	c.create("passed", 1)
+	c.produce("forced", 0, batch(record.BuilderOptions{}, "v"))
+	c.produce("passed", 0, batch(record.BuilderOptions{Codec: record.Zstd}, "v"))
+	for _, topic := range []string{"forced", "passed"} {
+		q := fetchRequest(topic, 0, 0)
+		q.Version = 4
+		p := ask[*kmsg.FetchResponse](c, q).Topics[0].Partitions[0]
+		if p.ErrorCode != 0 || record.Batch(p.RecordBatches).Codec() != record.Zstd {
+			t.Errorf("%s: %+v", topic, p)
+		}
+	}
+}
+
+func abortedByIsolation(t *testing.T, c *conn) {
+	c.create("orders", 1)
+	c.produce("orders", 0, batch(record.BuilderOptions{}, "v"))
+	for _, version := range []int16{4, 11, 12} {
+		for isolation := range int8(2) {
+			q := fetchRequest("orders", 0, 0)
+			q.Version, q.IsolationLevel = version, isolation
+			p := ask[*kmsg.FetchResponse](c, q).Topics[0].Partitions[0]
+			if (p.AbortedTransactions == nil) != (isolation == 0) || len(p.AbortedTransactions) > 0 || len(p.RecordBatches) == 0 {
+				t.Errorf("version %d, isolation %d: %+v", version, isolation, p)
+			}
+		}
+	}
+}
+
+// TestEndpointsOfTheListener asks both listeners of a broker where it is (BR-205): each tells its own port.
+func TestEndpointsOfTheListener(t *testing.T) {
+	s := &site{t: t, fs: vfs.NewMemory(), memory: true, properties: map[string]string{
+		"listeners":                      "PLAINTEXT://127.0.0.1:0,SECOND://127.0.0.1:0",
+		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECOND:PLAINTEXT",
+	}}
+	r := s.start()
+	for _, address := range r.Addresses() {
+		network, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newConn(t, network)
+		c.warm("group")
+		metadata := ask[*kmsg.MetadataResponse](c, &kmsg.MetadataRequest{Version: 1})
+		find := kmsg.NewPtrFindCoordinatorRequest()
+		find.Version, find.CoordinatorKey = 2, "group"
+		coordinator := ask[*kmsg.FindCoordinatorResponse](c, find)
+		cluster := ask[*kmsg.DescribeClusterResponse](c, &kmsg.DescribeClusterRequest{})
+		for what, port := range map[string]int32{
+			"Metadata": metadata.Brokers[0].Port, "FindCoordinator": coordinator.Port, "DescribeCluster": cluster.Brokers[0].Port,
+		} {
+			if told := fmt.Sprintf("127.0.0.1:%d", port); told != address {
+				t.Errorf("%s at %s tells %s", what, address, told)
+			}
+		}
 	}
 }
 

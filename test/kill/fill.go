@@ -28,7 +28,7 @@ func fill(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(dir) // an empty mount point by then
+	defer func() { _ = os.Remove(dir) }() // an empty mount point by then
 	if output, err := exec.Command("mount", "-t", "tmpfs", "-o", volume, "tmpfs", dir).CombinedOutput(); err != nil {
 		return fmt.Errorf("mounting a small volume: %w: %s", err, output)
 	}

@@ -61,7 +61,7 @@ func write(t *testing.T, address, topic string, partition int32, records int) {
 }
 
 // readAll reads ranges to their ends.
-func readAll(t *testing.T, address string, ranges map[admin.TopicPartition]admin.Range) []int64 {
+func readAll(t *testing.T, address string, ranges admin.Ranges) []int64 {
 	t.Helper()
 	reading := admin.NewReading(ranges)
 	c := newClient(t, address, reading.Options()...)
@@ -99,14 +99,14 @@ func TestReadingStopsAtItsEnd(t *testing.T) {
 	write(t, address, "t", 0, 10)
 	write(t, address, "t", 1, 3)
 	zero, one := admin.TopicPartition{Topic: "t", Partition: 0}, admin.TopicPartition{Topic: "t", Partition: 1}
-	if got := readAll(t, address, map[admin.TopicPartition]admin.Range{zero: {From: 4, To: 7, Leader: 1}}); fmt.Sprint(got) != "[4 5 6]" {
+	if got := readAll(t, address, admin.Ranges{zero: {From: 4, To: 7, Leader: 1}}); fmt.Sprint(got) != "[4 5 6]" {
 		t.Errorf("read %v", got)
 	}
-	if got := readAll(t, address, map[admin.TopicPartition]admin.Range{zero: {From: 9, To: 10, Leader: 1}, one: {From: 3, To: 3, Leader: 1}}); fmt.Sprint(got) != "[9]" {
+	if got := readAll(t, address, admin.Ranges{zero: {From: 9, To: 10, Leader: 1}, one: {From: 3, To: 3, Leader: 1}}); fmt.Sprint(got) != "[9]" {
 		t.Errorf("read %v", got)
 	}
 	// An end that the partition has not reached: there is no record before it, and the brokers say so.
-	if got := readAll(t, address, map[admin.TopicPartition]admin.Range{one: {From: 0, To: 50, Leader: 1}}); fmt.Sprint(got) != "[0 1 2]" {
+	if got := readAll(t, address, admin.Ranges{one: {From: 0, To: 50, Leader: 1}}); fmt.Sprint(got) != "[0 1 2]" {
 		t.Errorf("read %v", got)
 	}
 }
@@ -136,7 +136,7 @@ func TestGroupLag(t *testing.T) {
 	create(t, c, "t", 2)
 	write(t, address, "t", 0, 10)
 	at := admin.TopicPartition{Topic: "t", Partition: 0}
-	results, err := c.Commit(t.Context(), "g", map[admin.TopicPartition]int64{at: 4})
+	results, err := c.Commit(t.Context(), "g", admin.Positions{at: 4})
 	if err != nil || results[0].Err != nil {
 		t.Fatal(results, err)
 	}

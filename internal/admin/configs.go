@@ -100,7 +100,9 @@ func resourceOf(kind kmsg.ConfigResourceType, name string, response *kmsg.Descri
 		}
 		resource.Err = codeError(answer.ErrorCode, answer.ErrorMessage)
 		for _, e := range answer.Configs {
-			entry := ConfigEntry{Name: e.Name, Value: e.Value, Source: e.Source, ReadOnly: e.ReadOnly, Sensitive: e.IsSensitive, Synonyms: e.ConfigSynonyms}
+			entry := ConfigEntry{
+				Name: e.Name, Value: e.Value, Source: e.Source, ReadOnly: e.ReadOnly, Sensitive: e.IsSensitive, Synonyms: e.ConfigSynonyms,
+			}
 			if e.Documentation != nil {
 				entry.Doc = *e.Documentation
 			}

@@ -95,7 +95,8 @@ func (c *Client) Explain(err error) error {
 	}
 	var eof *kgo.ErrFirstReadEOF
 	if errors.As(err, &eof) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		return &UnreachableError{Address: first, Reason: "the connection was closed before an answer came; does it want TLS or SASL, or is it no broker at all?", err: err}
+		return &UnreachableError{Address: first, Reason: "the connection was closed before an answer came; does it " +
+			"want TLS or SASL, or is it no broker at all?", err: err}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &UnreachableError{Address: first, Reason: fmt.Sprintf("no answer within %s", c.timeout), err: err}

@@ -122,7 +122,7 @@ type PartitionResult struct {
 }
 
 // Commit sets offsets of a group that has no members.
-func (c *Client) Commit(ctx context.Context, group string, offsets map[TopicPartition]int64) ([]PartitionResult, error) {
+func (c *Client) Commit(ctx context.Context, group string, offsets Positions) ([]PartitionResult, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
 	request := kadm.Offsets{}

@@ -28,6 +28,9 @@ func (t TopicPartition) Compare(u TopicPartition) int {
 	return cmp.Or(cmp.Compare(t.Topic, u.Topic), cmp.Compare(t.Partition, u.Partition))
 }
 
+// Positions are offsets by partition.
+type Positions map[TopicPartition]int64
+
 // PartitionOffset is an offset of one partition.
 type PartitionOffset struct {
 	TopicPartition

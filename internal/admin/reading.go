@@ -27,18 +27,21 @@ type Range struct {
 	Leader int32
 }
 
+// Ranges are what to read of some partitions.
+type Ranges map[TopicPartition]Range
+
 func (r Range) empty() bool { return r.To >= 0 && r.From >= r.To }
 
 // Reading is one pass over some partitions. It is a hook of the client that reads.
 type Reading struct {
-	ranges map[TopicPartition]Range
+	ranges Ranges
 
 	// group and topics are set where a group says which partitions are read.
 	group  string
 	topics []string
 
 	mu      sync.Mutex
-	pending map[TopicPartition]Range
+	pending Ranges
 	answers map[int32]int
 	quiet   func()
 	// joined says that the group has spoken, and assigned what it said.
@@ -47,7 +50,7 @@ type Reading struct {
 }
 
 // NewReading plans a pass. Either all ranges have an end, or none has.
-func NewReading(ranges map[TopicPartition]Range) *Reading {
+func NewReading(ranges Ranges) *Reading {
 	pending := maps.Clone(ranges)
 	maps.DeleteFunc(pending, func(_ TopicPartition, r Range) bool { return r.empty() })
 	return &Reading{ranges: ranges, pending: pending, answers: map[int32]int{}}
@@ -55,7 +58,7 @@ func NewReading(ranges map[TopicPartition]Range) *Reading {
 
 // NewMemberReading plans a pass as a member of a group, up to the ends of the partitions that the group
 // gives to this member. Where it begins, the group's offsets say.
-func NewMemberReading(group string, topics []string, ranges map[TopicPartition]Range) *Reading {
+func NewMemberReading(group string, topics []string, ranges Ranges) *Reading {
 	return &Reading{
 		ranges: ranges, group: group, topics: topics,
 		pending: maps.Clone(ranges), answers: map[int32]int{}, assigned: map[TopicPartition]bool{},

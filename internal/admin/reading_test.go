@@ -18,7 +18,7 @@ func answered(r *Reading, broker int32, times int) {
 // record is there nothing left, and a record starts the count again.
 func TestReadingEndsWhenBrokersAreQuiet(t *testing.T) {
 	a, b := TopicPartition{"t", 0}, TopicPartition{"t", 1}
-	r := NewReading(map[TopicPartition]Range{a: {0, 10, 1}, b: {0, 10, 2}, {"t", 2}: {5, 5, 1}})
+	r := NewReading(Ranges{a: {0, 10, 1}, b: {0, 10, 2}, {"t", 2}: {5, 5, 1}})
 	answered(r, 1, quietAnswers)
 	if r.done() {
 		t.Fatal("over while broker 2 has not answered")
@@ -44,7 +44,7 @@ func TestReadingEndsWhenBrokersAreQuiet(t *testing.T) {
 }
 
 func TestUnboundedReadingNeverEnds(t *testing.T) {
-	r := NewReading(map[TopicPartition]Range{{"t", 0}: {0, -1, 1}})
+	r := NewReading(Ranges{{"t", 0}: {0, -1, 1}})
 	answered(r, 1, 100)
 	if r.done() {
 		t.Fatal("over")
@@ -54,7 +54,7 @@ func TestUnboundedReadingNeverEnds(t *testing.T) {
 // TestMemberReadsWhatItIsGiven waits for the group, and then only for the partitions that it gives.
 func TestMemberReadsWhatItIsGiven(t *testing.T) {
 	mine, other := TopicPartition{"t", 0}, TopicPartition{"t", 1}
-	r := NewMemberReading("g", []string{"t"}, map[TopicPartition]Range{mine: {0, 10, 1}, other: {0, 10, 2}})
+	r := NewMemberReading("g", []string{"t"}, Ranges{mine: {0, 10, 1}, other: {0, 10, 2}})
 	answered(r, 1, quietAnswers)
 	if r.done() {
 		t.Fatal("over before the group has spoken")

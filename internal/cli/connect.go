@@ -33,15 +33,17 @@ type common struct {
 
 // formatFlag adds --format.
 func (c *common) formatFlag(command *cobra.Command) {
-	command.PersistentFlags().StringVarP(&c.format, "format", "o", formatText, "text, tsv (no heading, for scripts) or json (one object)")
-	command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatText, formatTSV, formatJSON}, cobra.ShellCompDirectiveNoFileComp))
+	command.PersistentFlags().StringVarP(&c.format, "format", "o", formatText, "text, tsv (no heading, for scripts) or "+
+		"json (one object)")
+	completeWords(command, "format", formatText, formatTSV, formatJSON)
 }
 
 // connectFlags adds the flags that say which cluster.
 func (c *common) connectFlags(commands ...*cobra.Command) {
 	for _, command := range commands {
 		f := command.PersistentFlags()
-		f.StringVarP(&c.bootstrap, "bootstrap-server", "b", "", "address of a broker, or several with commas (default $"+bootstrapVariable+" or 127.0.0.1:9092)")
+		f.StringVarP(&c.bootstrap, "bootstrap-server", "b", "", "address of a broker, or several with commas "+
+			"(default $"+bootstrapVariable+" or 127.0.0.1:9092)")
 		f.DurationVar(&c.timeout, "timeout", admin.DefaultTimeout, "how long to wait for an answer")
 	}
 }

@@ -41,7 +41,8 @@ says where it begins without any offset), and what has been printed is committed
 		Example: `  barnabas consume orders --tail 10
   barnabas consume orders --from -2h --exit -o json
   barnabas consume orders -f '%p:%o %k=%v\n'`,
-		Args: atLeast(1, "topic"),
+		Args:              atLeast(1, "topic"),
+		ValidArgsFunction: completeTopics(c),
 		RunE: func(command *cobra.Command, topics []string) error {
 			return runConsume(command.Context(), c, flags, topics)
 		},
@@ -149,7 +150,7 @@ func consumePartitions(ctx context.Context, c *common, flags consumeFlags, names
 }
 
 // read hands the records of the ranges to the sink.
-func (c *common) read(ctx context.Context, flags consumeFlags, ranges map[admin.TopicPartition]admin.Range, sink admin.Sink) error {
+func (c *common) read(ctx context.Context, flags consumeFlags, ranges admin.Ranges, sink admin.Sink) error {
 	reading := admin.NewReading(ranges)
 	reader, err := c.connect(append(reading.Options(), flags.isolation())...)
 	if err != nil {

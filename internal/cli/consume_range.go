@@ -10,7 +10,9 @@ import (
 
 // ranges are what --from, --until, --exit and --partition say for each partition, and the bounds that it
 // follows from. With --tail they begin at the end.
-func (f *consumeFlags) ranges(ctx context.Context, client *admin.Client, names []string, now time.Time) (map[admin.TopicPartition]admin.Range, *bounds, error) {
+func (f *consumeFlags) ranges(
+	ctx context.Context, client *admin.Client, names []string, now time.Time,
+) (admin.Ranges, *bounds, error) {
 	topics, err := client.Topics(ctx, names...)
 	if err != nil {
 		return nil, nil, err
@@ -31,7 +33,7 @@ func (f *consumeFlags) ranges(ctx context.Context, client *admin.Client, names [
 	if err != nil {
 		return nil, nil, err
 	}
-	ranges := make(map[admin.TopicPartition]admin.Range, len(partitions))
+	ranges := make(admin.Ranges, len(partitions))
 	for i, at := range partitions {
 		ranges[at] = admin.Range{From: from[i], To: to[i], Leader: leaders[i]}
 	}

@@ -16,7 +16,7 @@ const tailGrowth = 8
 
 // consumeTail prints the last records of all the partitions together, in the order of their timestamps,
 // and with --follow goes on behind them.
-func consumeTail(ctx context.Context, c *common, flags consumeFlags, b *bounds, ranges map[admin.TopicPartition]admin.Range, p *printer) error {
+func consumeTail(ctx context.Context, c *common, flags consumeFlags, b *bounds, ranges admin.Ranges, p *printer) error {
 	last, err := c.lastRecords(ctx, flags, b, ranges, p.keep)
 	if err != nil {
 		return err
@@ -39,7 +39,9 @@ func consumeTail(ctx context.Context, c *common, flags consumeFlags, b *bounds, 
 }
 
 // lastRecords reads ever larger ranges before the ends until there are enough records, or no more.
-func (c *common) lastRecords(ctx context.Context, flags consumeFlags, b *bounds, ranges map[admin.TopicPartition]admin.Range, keep func(*kgo.Record) bool) ([]*kgo.Record, error) {
+func (c *common) lastRecords(
+	ctx context.Context, flags consumeFlags, b *bounds, ranges admin.Ranges, keep func(*kgo.Record) bool,
+) ([]*kgo.Record, error) {
 	start, err := b.at(ctx, admin.AtStart)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,8 @@ func (t *tail) take(record *kgo.Record) error {
 // last sorts what has come and returns as many as are wanted.
 func (t *tail) last() []*kgo.Record {
 	slices.SortStableFunc(t.records, func(a, b *kgo.Record) int {
-		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
+		return cmp.Or(a.Timestamp.Compare(b.Timestamp),
+			cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
 	})
 	return t.records[max(0, len(t.records)-t.most):]
 }

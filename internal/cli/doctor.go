@@ -44,7 +44,8 @@ func runDoctor(ctx context.Context, c *common) error {
 		return err
 	})
 	if err != nil && slices.ContainsFunc(findings, func(f finding) bool { return f.check == "connect" && f.err == nil }) {
-		findings = append(findings, finding{"metadata", strings.Join(c.addresses(), ","), err, "something answers there, but it is no broker that takes plain connections"})
+		findings = append(findings, finding{"metadata", strings.Join(c.addresses(), ","), err, "something answers " +
+			"there, but it is no broker that takes plain connections"})
 	}
 	r := &report{}
 	list := r.list("checks", "check", "subject", "ok", "error", "advice")
@@ -75,9 +76,11 @@ func checkBootstrap(ctx context.Context, addresses []string) []finding {
 			host, address = address, net.JoinHostPort(address, "9092")
 		}
 		_, err = net.DefaultResolver.LookupHost(ctx, host)
-		findings = append(findings, finding{"resolve", host, err, "the name has no address here: use another, or add it to the name service"})
+		findings = append(findings, finding{"resolve", host, err, "the name has no address here: use another, or add " +
+			"it to the name service"})
 		if err == nil {
-			findings = append(findings, finding{"connect", address, dial(ctx, address), "no broker listens there, or a firewall is between: start one (barnabas start), or look at its listeners"})
+			findings = append(findings, finding{"connect", address, dial(ctx, address), "no broker listens there, or a " +
+				"firewall is between: start one (barnabas start), or look at its listeners"})
 		}
 	}
 	return findings

@@ -13,9 +13,10 @@ import (
 func groupDeleteCommand(c *common) *cobra.Command {
 	var topics []string
 	command := &cobra.Command{
-		Use:   "delete GROUP...",
-		Short: "Delete groups that have no members, or with --topic only their offsets of a topic",
-		Args:  atLeast(1, "group"),
+		Use:               "delete GROUP...",
+		Short:             "Delete groups that have no members, or with --topic only their offsets of a topic",
+		Args:              atLeast(1, "group"),
+		ValidArgsFunction: completeGroups(c),
 		RunE: func(command *cobra.Command, names []string) error {
 			if len(topics) > 0 && len(names) != 1 {
 				return usageError{errors.New("--topic goes with one group")}
@@ -32,7 +33,8 @@ func groupDeleteCommand(c *common) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().StringArrayVar(&topics, "topic", nil, "forget only the offsets of this topic, or of some of its partitions as topic:0,1; may be repeated")
+	command.Flags().StringArrayVar(&topics, "topic", nil, "forget only the offsets of this topic, or of some of its "+
+		"partitions as topic:0,1; may be repeated")
 	return command
 }
 

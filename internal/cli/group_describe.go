@@ -10,9 +10,10 @@ import (
 
 func groupDescribeCommand(c *common) *cobra.Command {
 	return &cobra.Command{
-		Use:   "describe GROUP...",
-		Short: "Show the members of groups, their offsets and lag",
-		Args:  atLeast(1, "group"),
+		Use:               "describe GROUP...",
+		Short:             "Show the members of groups, their offsets and lag",
+		Args:              atLeast(1, "group"),
+		ValidArgsFunction: completeGroups(c),
 		RunE: func(command *cobra.Command, names []string) error {
 			return c.with(command.Context(), func(ctx context.Context, client *admin.Client) error {
 				return runGroupDescribe(ctx, c, client, names)

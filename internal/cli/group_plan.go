@@ -12,8 +12,8 @@ import (
 type resetPlan struct {
 	// partitions are sorted.
 	partitions []admin.TopicPartition
-	committed  map[admin.TopicPartition]int64
-	target     map[admin.TopicPartition]int64
+	committed  admin.Positions
+	target     admin.Positions
 }
 
 // committedAt is -1 where the group has no offset.
@@ -30,7 +30,7 @@ func (f *groupResetFlags) plan(ctx context.Context, client *admin.Client, name s
 	if err != nil {
 		return nil, err
 	}
-	plan := &resetPlan{committed: offsetsByPartition(committed), target: map[admin.TopicPartition]int64{}}
+	plan := &resetPlan{committed: offsetsByPartition(committed), target: admin.Positions{}}
 	source := committed
 	if f.toGroup != "" {
 		if source, err = client.Committed(ctx, f.toGroup); err != nil {
@@ -56,8 +56,8 @@ func (f *groupResetFlags) plan(ctx context.Context, client *admin.Client, name s
 	return plan, nil
 }
 
-func offsetsByPartition(committed []admin.Committed) map[admin.TopicPartition]int64 {
-	offsets := make(map[admin.TopicPartition]int64, len(committed))
+func offsetsByPartition(committed []admin.Committed) admin.Positions {
+	offsets := make(admin.Positions, len(committed))
 	for _, o := range committed {
 		offsets[o.TopicPartition] = o.Offset
 	}
@@ -66,7 +66,7 @@ func offsetsByPartition(committed []admin.Committed) map[admin.TopicPartition]in
 
 // targets are the new offsets of the plan's partitions; source are the offsets that --shift and --to-group
 // begin from.
-func (f *groupResetFlags) targets(ctx context.Context, client *admin.Client, plan *resetPlan, source map[admin.TopicPartition]int64) ([]int64, error) {
+func (f *groupResetFlags) targets(ctx context.Context, client *admin.Client, plan *resetPlan, source admin.Positions) ([]int64, error) {
 	b := bounds{client: client, partitions: plan.partitions}
 	if len(plan.partitions) == 0 {
 		return nil, nil

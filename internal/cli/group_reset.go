@@ -26,7 +26,8 @@ func groupResetCommand(c *common) *cobra.Command {
 		Short: "Set the offsets of a group; shows the plan unless --execute is given",
 		Example: `  barnabas group reset billing --to -2h
   barnabas group reset billing --to start --topic orders:0,1 --execute`,
-		Args: exactly(1, "one group"),
+		Args:              exactly(1, "one group"),
+		ValidArgsFunction: completeGroups(c),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := flags.check(command.Flags().Changed("shift")); err != nil {
 				return err
@@ -40,7 +41,8 @@ func groupResetCommand(c *common) *cobra.Command {
 	f.StringVar(&flags.to, "to", "", "start, end, an offset (negative: before the end) or a time (2026-01-31, @ms, -90m)")
 	f.Int64Var(&flags.shift, "shift", 0, "move by so many offsets, negative for back")
 	f.StringVar(&flags.toGroup, "to-group", "", "the offsets of another group")
-	f.StringArrayVar(&flags.topics, "topic", nil, "only this topic, or some of its partitions as topic:0,1; may be repeated (default: all that the group has offsets of)")
+	f.StringArrayVar(&flags.topics, "topic", nil, "only this topic, or some of its partitions as topic:0,1; may be "+
+		"repeated (default: all that the group has offsets of)")
 	f.BoolVar(&flags.execute, "execute", false, "do it")
 	return command
 }
@@ -72,7 +74,8 @@ func runGroupReset(ctx context.Context, c *common, client *admin.Client, flags g
 		return fmt.Errorf("group %s: %w", name, g.Err)
 	}
 	if len(g.Members) > 0 && flags.execute {
-		return fmt.Errorf("group %s is %s with %d members, which would overwrite its offsets: stop them first", name, g.State, len(g.Members))
+		return fmt.Errorf("group %s is %s with %d members, which would overwrite its offsets: stop "+
+			"them first", name, g.State, len(g.Members))
 	}
 	plan, err := flags.plan(ctx, client, name)
 	if err != nil {

@@ -21,9 +21,10 @@ type perfConsumeFlags struct {
 func perfConsumeCommand(c *common) *cobra.Command {
 	var flags perfConsumeFlags
 	command := &cobra.Command{
-		Use:   "consume TOPIC...",
-		Short: "Read topics from their start to their present end and tell how fast that went",
-		Args:  atLeast(1, "topic"),
+		Use:               "consume TOPIC...",
+		Short:             "Read topics from their start to their present end and tell how fast that went",
+		Args:              atLeast(1, "topic"),
+		ValidArgsFunction: completeTopics(c),
 		RunE: func(command *cobra.Command, topics []string) error {
 			return runPerfConsume(command.Context(), c, flags, topics)
 		},

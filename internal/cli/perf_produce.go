@@ -21,9 +21,10 @@ type perfProduceFlags struct {
 func perfProduceCommand(c *common) *cobra.Command {
 	var flags perfProduceFlags
 	command := &cobra.Command{
-		Use:   "produce TOPIC",
-		Short: "Write records as fast as they go, or at a rate, and tell the time to their acknowledgement",
-		Args:  exactly(1, "one topic"),
+		Use:               "produce TOPIC",
+		Short:             "Write records as fast as they go, or at a rate, and tell the time to their acknowledgement",
+		Args:              exactly(1, "one topic"),
+		ValidArgsFunction: completeTopics(c),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runPerfProduce(command.Context(), c, flags, args[0])
 		},

@@ -30,7 +30,8 @@ With --key-separator the text before it is the key. With --input json each line 
 'barnabas consume -o json' prints it. With -f the layout is in the words of rpk and kcl, such as '%k %v\n'.`,
 		Example: `  printf 'a:1\nb:2\n' | barnabas produce orders --key-separator :
   barnabas consume orders -e -o json | barnabas produce copy --input json`,
-		Args: exactly(1, "one topic"),
+		Args:              exactly(1, "one topic"),
+		ValidArgsFunction: completeTopics(c),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runProduce(command.Context(), c, flags, args[0])
 		},
@@ -59,7 +60,9 @@ func runProduce(ctx context.Context, c *common, flags produceFlags, topic string
 	}
 	producer := client.NewProducer()
 	began := time.Now()
-	inputErr := sendAll(ctx, producer, topic, next)
+	progress := c.progress()
+	inputErr := sendAll(ctx, producer, topic, progress, next)
+	progress.end()
 	written, err := producer.Flush(ctx)
 	if inputErr != nil {
 		err = inputErr
@@ -70,7 +73,9 @@ func runProduce(ctx context.Context, c *common, flags produceFlags, topic string
 
 // sendAll sends what the input has. It stops at the first record that failed: what comes behind it may
 // depend on it.
-func sendAll(ctx context.Context, producer *admin.Producer, topic string, next func() (*kgo.Record, error)) error {
+func sendAll(
+	ctx context.Context, producer *admin.Producer, topic string, progress *progress, next func() (*kgo.Record, error),
+) error {
 	for number := 1; ; number++ {
 		record, err := next()
 		if errors.Is(err, io.EOF) {
@@ -80,6 +85,7 @@ func sendAll(ctx context.Context, producer *admin.Producer, topic string, next f
 		}
 		record.Topic = topic
 		producer.Send(ctx, record)
+		progress.show("%d records sent", number)
 		if _, err := producer.Failed(); err != nil {
 			return nil
 		}

@@ -24,12 +24,9 @@ func (f *sinkFlags) register(command *cobra.Command) {
 	flags.StringVar(&f.acks, "acks", "all", "all (or -1), 1 or 0")
 	flags.StringVarP(&f.compression, "compression", "z", "none", "none, gzip, snappy, lz4 or zstd")
 	flags.DurationVar(&f.linger, "linger", 5*time.Millisecond, "how long a batch waits to fill")
-	for name, values := range map[string][]string{
-		"partitioner": {"key-hash", "round-robin", "random"}, "acks": {"all", "1", "0"},
-		"compression": {"none", "gzip", "snappy", "lz4", "zstd"},
-	} {
-		command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	completeWords(command, "partitioner", "key-hash", "round-robin", "random")
+	completeWords(command, "acks", "all", "1", "0")
+	completeWords(command, "compression", "none", "gzip", "snappy", "lz4", "zstd")
 }
 
 // options are the options of the client that writes.

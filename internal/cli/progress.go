@@ -27,8 +27,11 @@ func (c *common) progress() *progress {
 
 // show replaces the line, if enough time has passed since the last.
 func (p *progress) show(format string, args ...any) {
+	if p.w == nil {
+		return
+	}
 	now := time.Now()
-	if p.w == nil || now.Sub(p.last) < progressEvery {
+	if now.Sub(p.last) < progressEvery {
 		return
 	}
 	p.last, p.drawn = now, true

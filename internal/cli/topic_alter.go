@@ -20,16 +20,18 @@ type topicAlterFlags struct {
 func topicAlterCommand(c *common) *cobra.Command {
 	var flags topicAlterFlags
 	command := &cobra.Command{
-		Use:     "alter NAME...",
-		Short:   "Change the properties of topics, or give them more partitions",
-		Example: "  barnabas topic alter orders --config retention.ms=3600000 --delete-config segment.bytes",
-		Args:    atLeast(1, "name"),
+		Use:               "alter NAME...",
+		Short:             "Change the properties of topics, or give them more partitions",
+		Example:           "  barnabas topic alter orders --config retention.ms=3600000 --delete-config segment.bytes",
+		Args:              atLeast(1, "name"),
+		ValidArgsFunction: completeTopics(c),
 		RunE: func(command *cobra.Command, names []string) error {
 			return runTopicAlter(command.Context(), c, flags, names)
 		},
 	}
 	f := command.Flags()
-	f.Int32VarP(&flags.partitions, "partitions", "p", 0, "number of partitions in all; records with a key may go to another one than before")
+	f.Int32VarP(&flags.partitions, "partitions", "p", 0, "number of partitions in all; records with a key may go to "+
+		"another one than before")
 	flags.changes.register(f, "config", "c")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "only say whether the properties would be taken")
 	return command

@@ -10,9 +10,10 @@ import (
 
 func topicDeleteCommand(c *common) *cobra.Command {
 	return &cobra.Command{
-		Use:   "delete NAME...",
-		Short: "Delete topics with all their records",
-		Args:  atLeast(1, "name"),
+		Use:               "delete NAME...",
+		Short:             "Delete topics with all their records",
+		Args:              atLeast(1, "name"),
+		ValidArgsFunction: completeTopics(c),
 		RunE: func(command *cobra.Command, names []string) error {
 			return c.with(command.Context(), func(ctx context.Context, client *admin.Client) error {
 				results, err := client.DeleteTopics(ctx, names)

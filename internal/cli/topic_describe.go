@@ -10,9 +10,10 @@ import (
 
 func topicDescribeCommand(c *common) *cobra.Command {
 	return &cobra.Command{
-		Use:   "describe NAME...",
-		Short: "Show topics with their partitions, offsets and own properties",
-		Args:  atLeast(1, "name"),
+		Use:               "describe NAME...",
+		Short:             "Show topics with their partitions, offsets and own properties",
+		Args:              atLeast(1, "name"),
+		ValidArgsFunction: completeTopics(c),
 		RunE: func(command *cobra.Command, names []string) error {
 			return c.with(command.Context(), func(ctx context.Context, client *admin.Client) error {
 				return runTopicDescribe(ctx, c, client, names)

@@ -37,7 +37,8 @@ func parsePoint(flag, given string, now time.Time) (point, error) {
 	}
 	t, err := parseTime(given, now)
 	if err != nil {
-		return point{}, usageError{fmt.Errorf("%s %q is none of start, end, an offset, a time (2026-01-31T12:00:00Z, 2026-01-31, @milliseconds, -90m)", flag, given)}
+		return point{}, usageError{fmt.Errorf("%s %q is none of start, end, an offset, a time (2026-01-31T12:00:00Z, "+
+			"2026-01-31, @milliseconds, -90m)", flag, given)}
 	}
 	return point{kind: pointTime, time: t}, nil
 }
@@ -52,7 +53,9 @@ func parseTime(given string, now time.Time) (time.Time, error) {
 	if given == "now" {
 		return now, nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999", "2006-01-02 15:04:05.999", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999", "2006-01-02 15:04:05.999", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly,
+	} {
 		if t, err := time.ParseInLocation(layout, given, time.Local); err == nil {
 			return t, nil
 		}

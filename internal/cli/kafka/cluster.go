@@ -56,7 +56,8 @@ func clusterCommand(ctx context.Context, t *call, given []string) error {
 		return usageError{"too few arguments"}
 	}
 	if !slices.Contains(clusterCommands[:], given[0]) {
-		return usagef("argument command: invalid choice: '%s' (choose from '%s')", given[0], strings.Join(clusterCommands[:], "', '"))
+		return usagef("argument command: invalid choice: '%s' (choose "+
+			"from '%s')", given[0], strings.Join(clusterCommands[:], "', '"))
 	}
 	var err error
 	if t.arguments, err = parse(clusterFlags(), given[1:]); err != nil {

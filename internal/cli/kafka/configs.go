@@ -16,10 +16,11 @@ import (
 
 func configsTool() *tool {
 	return &tool{
-		name:    "kafka-configs",
-		summary: "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip, client-metrics or group",
-		flags:   configsFlags(),
-		run:     runConfigs,
+		name: "kafka-configs",
+		summary: "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip, " +
+			"client-metrics or group",
+		flags: configsFlags(),
+		run:   runConfigs,
 		fail: func(t *call, err error) int {
 			var bad badArgument
 			switch {
@@ -62,7 +63,8 @@ func configsFlags() []flag {
 		{names: []string{"alter"}, doc: "change properties"},
 		{names: []string{"describe"}, doc: "show properties"},
 		{names: []string{"all"}, doc: "show those too that nobody set"},
-		{names: []string{"entity-type"}, argument: "type", many: true, doc: "topics, clients, users, brokers, broker-loggers, ips, client-metrics or groups"},
+		{names: []string{"entity-type"}, argument: "type", many: true, doc: "topics, clients, users, brokers, " +
+			"broker-loggers, ips, client-metrics or groups"},
 		{names: []string{"entity-name"}, argument: "name", many: true, doc: "the name, or the broker's id"},
 		{names: []string{"entity-default"}, doc: "the defaults of all clients, users, brokers or ips"},
 		{names: []string{"add-config"}, argument: "k1=v1,k2=[v2,v3]", doc: "what to set; brackets around a value with commas"},
@@ -166,7 +168,8 @@ func checkSubject(t *call, s subject) error {
 	}
 	for _, kind := range s.kinds {
 		if !slices.Contains(kinds, kind) {
-			return bad("Invalid entity type %s, the entity type must be one of %s with a --bootstrap-server or --bootstrap-controller argument", kind, strings.Join(kinds, ", "))
+			return bad("Invalid entity type %s, the entity type must be one of %s with a --bootstrap-server or "+
+				"--bootstrap-controller argument", kind, strings.Join(kinds, ", "))
 		}
 	}
 	switch {
@@ -190,11 +193,13 @@ func checkNames(s subject) error {
 			continue
 		}
 		if _, err := strconv.ParseInt(name, 10, 32); err != nil && s.has("brokers", "broker-loggers") {
-			return badArgument{fmt.Sprintf("The entity name for %s must be a valid integer broker id, but it is: %s", s.kinds[0], name)}
+			return badArgument{fmt.Sprintf("The entity name for %s must be a valid integer broker id, "+
+				"but it is: %s", s.kinds[0], name)}
 		}
 		if s.has("ips") && net.ParseIP(name) == nil {
 			if _, err := net.LookupHost(name); err != nil {
-				return badArgument{fmt.Sprintf("The entity name for %s must be a valid IP or resolvable host, but it is: %s", s.kinds[0], name)}
+				return badArgument{fmt.Sprintf("The entity name for %s must be a valid IP or resolvable host, "+
+					"but it is: %s", s.kinds[0], name)}
 			}
 		}
 	}
@@ -278,7 +283,8 @@ func configsToSet(t *call) (map[string]string, error) {
 		for _, pair := range splitOutside(t.value("add-config"), ',') {
 			parts := splitOutside(pair, '=')
 			if len(parts) != 2 {
-				return nil, badArgument{`Invalid entity config: all configs to be added must be in the format "key=val" or  "key=[val1,val2]" to group values which contain commas.`}
+				return nil, badArgument{`Invalid entity config: all configs to be added must be in the format "key=val" or  ` +
+					`"key=[val1,val2]" to group values which contain commas.`}
 			}
 			set[strings.TrimSpace(parts[0])] = strings.TrimSpace(strings.NewReplacer("[", "", "]", "").Replace(parts[1]))
 		}
@@ -313,7 +319,9 @@ func splitOutside(text string, separator rune) []string {
 	return append(parts, text[from:])
 }
 
-func alterResource(ctx context.Context, client *admin.Client, kind kmsg.ConfigResourceType, name string, set map[string]string, remove []string) error {
+func alterResource(
+	ctx context.Context, client *admin.Client, kind kmsg.ConfigResourceType, name string, set map[string]string, remove []string,
+) error {
 	var ops []admin.ConfigOp
 	for _, key := range remove {
 		ops = append(ops, admin.ConfigOp{Name: key, Kind: kmsg.IncrementalAlterConfigOpDelete})

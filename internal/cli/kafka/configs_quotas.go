@@ -101,7 +101,8 @@ func alterQuotas(ctx context.Context, client *admin.Client, s subject, set map[s
 	}
 	for _, key := range keys {
 		if !isQuota(key, s.has("ips")) {
-			return badArgument{fmt.Sprintf("Only quota configs can be added for '%s' using --bootstrap-server. Unexpected config names: %s", s.kinds[0], key)}
+			return badArgument{fmt.Sprintf("Only quota configs can be added for '%s' using --bootstrap-server. "+
+				"Unexpected config names: %s", s.kinds[0], key)}
 		}
 	}
 	if err := quotasExist(ctx, client, s, remove); err != nil {
@@ -185,9 +186,12 @@ func alterSCRAM(ctx context.Context, client *admin.Client, user string, set map[
 			return badArgument{fmt.Sprintf("Invalid credential property %s", mechanism)}
 		}
 		if iterations < fewest {
-			return badArgument{fmt.Sprintf("Iterations %d is less than the minimum %d required for %s", iterations, fewest, mechanism)}
+			return badArgument{fmt.Sprintf("Iterations %d is less than the minimum %d "+
+				"required for %s", iterations, fewest, mechanism)}
 		}
-		upserts = append(upserts, kadm.UpsertSCRAM{User: user, Mechanism: mechanismOf(mechanism), Iterations: int32(iterations), Password: password})
+		upserts = append(upserts, kadm.UpsertSCRAM{
+			User: user, Mechanism: mechanismOf(mechanism), Iterations: int32(iterations), Password: password,
+		})
 	}
 	return client.AlterSCRAM(ctx, deletions, upserts)
 }

@@ -35,7 +35,9 @@ func consoleConsumerFlags() []flag {
 		commandConfigFlag(),
 		{names: []string{"formatter"}, argument: "class", fallback: "org.apache.kafka.tools.consumer.DefaultMessageFormatter", doc: "how records are printed"},
 		{names: []string{"property"}, argument: "key=value", many: true, doc: "older name of --formatter-property"},
-		{names: []string{"formatter-property"}, argument: "key=value", many: true, doc: "print.timestamp, print.key, print.offset, print.epoch, print.partition, print.headers, print.value, key.separator, line.separator, headers.separator, null.literal, key.deserializer, value.deserializer, headers.deserializer"},
+		{names: []string{"formatter-property"}, argument: "key=value", many: true, doc: "print.timestamp, print.key, " +
+			"print.offset, print.epoch, print.partition, print.headers, print.value, key.separator, line.separator, " +
+			"headers.separator, null.literal, key.deserializer, value.deserializer, headers.deserializer"},
 		{names: []string{"formatter-config"}, argument: "file", doc: "properties of the formatter"},
 		{names: []string{"from-beginning"}, doc: "begin with the first record where there is no offset yet"},
 		{names: []string{"max-messages"}, argument: "number", kind: integer, doc: "end after so many records"},
@@ -45,7 +47,8 @@ func consoleConsumerFlags() []flag {
 		{names: []string{"key-deserializer"}, argument: "class", doc: "how keys are read"},
 		{names: []string{"value-deserializer"}, argument: "class", doc: "how values are read"},
 		{names: []string{"enable-systest-events"}, doc: "print the end of the tool too"},
-		{names: []string{"isolation-level"}, argument: "level", fallback: "read_uncommitted", doc: "read_committed or read_uncommitted"},
+		{names: []string{"isolation-level"}, argument: "level", fallback: "read_uncommitted", doc: "read_committed or " +
+			"read_uncommitted"},
 		{names: []string{"group"}, argument: "group", doc: "read as a member of this group"},
 	}
 }
@@ -102,8 +105,10 @@ func checkConsoleConsumer(t *call) error {
 	if err := t.require("bootstrap-server"); err != nil {
 		return err
 	}
-	return t.renamed("Option --%s is deprecated and will be removed in a future version. Use --%s instead.\n", "--%[2]s and --%[1]s",
-		[2]string{"command-property", "consumer-property"}, [2]string{"command-config", "consumer.config"}, [2]string{"formatter-property", "property"})
+	return t.renamed("Option --%s is deprecated and will be removed in a future version. Use --%s "+
+		"instead.\n", "--%[2]s and --%[1]s",
+		[2]string{"command-property", "consumer-property"}, [2]string{"command-config", "consumer.config"},
+		[2]string{"formatter-property", "property"})
 }
 
 // consumerProperties are the consumer's properties; what the flags say of the group beats them.
@@ -114,7 +119,8 @@ func (t *call) consumerProperties() (map[string]string, error) {
 	}
 	if given := t.value("group"); given != "" {
 		if other, ok := props["group.id"]; ok && other != given {
-			return nil, usagef("The group ids provided in different places (directly using '--group', via '--consumer-property', or via '--consumer.config') do not match. Detected group ids: '%s', '%s'", given, other)
+			return nil, usagef("The group ids provided in different places (directly using '--group', via "+
+				"'--consumer-property', or via '--consumer.config') do not match. Detected group ids: '%s', '%s'", given, other)
 		}
 		props["group.id"] = given
 	}
@@ -128,7 +134,8 @@ func (t *call) consumerProperties() (map[string]string, error) {
 	case reset == "":
 		props["auto.offset.reset"] = "latest"
 	case t.has("from-beginning") && reset != "earliest":
-		return nil, sentencef("Can't simultaneously specify --from-beginning and 'auto.offset.reset=%s', please remove one option", reset)
+		return nil, sentencef("Can't simultaneously specify --from-beginning and 'auto.offset.reset=%s', please remove "+
+			"one option", reset)
 	}
 	if props["client.id"] == "" {
 		props["client.id"] = "console-consumer"
@@ -161,10 +168,12 @@ func consumerOptions(props map[string]string) ([]kgo.Opt, error) {
 		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	case "read_uncommitted":
 	default:
-		return nil, sentencef("Invalid value %s for configuration isolation.level: String must be one of: read_committed, read_uncommitted", props["isolation.level"])
+		return nil, sentencef("Invalid value %s for configuration isolation.level: String must be one of: "+
+			"read_committed, read_uncommitted", props["isolation.level"])
 	}
 	if props["group.id"] != "" {
-		options = append(options, kgo.ConsumerGroup(props["group.id"]), kgo.AutoCommitMarks(), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()))
+		options = append(options, kgo.ConsumerGroup(props["group.id"]), kgo.AutoCommitMarks(),
+			kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()))
 		if props["group.instance.id"] != "" {
 			options = append(options, kgo.InstanceID(props["group.instance.id"]))
 		}
@@ -206,7 +215,8 @@ func firstOffset(t *call) (kgo.Offset, error) {
 	}
 	offset, err := strconv.ParseInt(given, 10, 64)
 	if err != nil || offset < 0 {
-		return kgo.Offset{}, usagef("The provided offset value '%s' is incorrect. Valid values are 'earliest', 'latest', or a non-negative long.", given)
+		return kgo.Offset{}, usagef("The provided offset value '%s' is incorrect. Valid values are 'earliest', "+
+			"'latest', or a non-negative long.", given)
 	}
 	return kgo.NewOffset().At(offset), nil
 }

@@ -27,22 +27,28 @@ func consoleProducerTool() *tool {
 func consoleProducerFlags() []flag {
 	flags := []flag{
 		{names: []string{"topic"}, argument: "topic", doc: "the topic to write to"},
-		{names: []string{"bootstrap-server", "broker-list"}, argument: "host:port", doc: "the broker to begin with, or several with commas"},
+		{names: []string{"bootstrap-server", "broker-list"}, argument: "host:port", doc: "the broker to begin with, or " +
+			"several with commas"},
 		{names: []string{"sync"}, doc: "write one record at a time"},
-		{names: []string{"compression-codec"}, argument: "codec", optional: true, doc: "none, gzip, snappy, lz4 or zstd; gzip where none is named"},
+		{names: []string{"compression-codec"}, argument: "codec", optional: true, doc: "none, gzip, snappy, lz4 or " +
+			"zstd; gzip where none is named"},
 		{names: []string{"request-required-acks"}, argument: "acks", fallback: "-1", doc: "all or -1, 1 or 0"},
 		{names: []string{"timeout"}, argument: "ms", kind: long, doc: "how long a batch waits to fill"},
 		{names: []string{"message-send-max-retries"}, argument: "number", kind: integer, fallback: "3", doc: "how often a record is sent again"},
 		{names: []string{"line-reader"}, argument: "class", doc: "the reader; only the one of lines is there"},
 		{names: []string{"property"}, argument: "key=value", many: true, doc: "older name of --reader-property"},
-		{names: []string{"reader-property"}, argument: "key=value", many: true, doc: "parse.key, key.separator, parse.headers, headers.delimiter, headers.separator, headers.key.separator, ignore.error, null.marker"},
+		{names: []string{"reader-property"}, argument: "key=value", many: true, doc: "parse.key, key.separator, " +
+			"parse.headers, headers.delimiter, headers.separator, headers.key.separator, ignore.error, null.marker"},
 		{names: []string{"reader-config"}, argument: "file", doc: "properties of the reader"},
 		{names: []string{"producer-property"}, argument: "key=value", many: true, doc: "older name of --command-property"},
 		{names: []string{"command-property"}, argument: "key=value", many: true, doc: "a property of the producer"},
 		{names: []string{"producer.config"}, argument: "file", doc: "older name of --command-config"},
 		commandConfigFlag(),
 	}
-	for _, name := range []string{"batch-size", "retry-backoff-ms", "request-timeout-ms", "metadata-expiry-ms", "max-block-ms", "max-memory-bytes", "max-partition-memory-bytes", "socket-buffer-size"} {
+	for _, name := range []string{
+		"batch-size", "retry-backoff-ms", "request-timeout-ms", "metadata-expiry-ms", "max-block-ms", "max-memory-bytes",
+		"max-partition-memory-bytes", "socket-buffer-size",
+	} {
 		flags = append(flags, flag{names: []string{name}, argument: "number", kind: long, doc: "taken, without effect here"})
 	}
 	return flags
@@ -72,11 +78,13 @@ func checkConsoleProducer(t *call) error {
 		return err
 	}
 	if err := t.renamed("Warning: --%s is deprecated and will be removed in a future version. Use --%s instead.\n", "--%s and --%s",
-		[2]string{"command-config", "producer.config"}, [2]string{"command-property", "producer-property"}, [2]string{"reader-property", "property"}); err != nil {
+		[2]string{"command-config", "producer.config"}, [2]string{"command-property", "producer-property"},
+		[2]string{"reader-property", "property"}); err != nil {
 		return err
 	}
 	if t.has("max-partition-memory-bytes") {
-		t.printf("Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. Use --batch-size instead.\n")
+		t.printf("Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. Use " +
+			"--batch-size instead.\n")
 	}
 	return checkBootstrap(t.value("bootstrap-server"))
 }
@@ -202,7 +210,8 @@ func codecOf(name string) (kgo.CompressionCodec, error) {
 	case "zstd":
 		return kgo.ZstdCompression(), nil
 	}
-	return kgo.CompressionCodec{}, sentencef("Invalid value %s for configuration compression.type: String must be one of: none, gzip, snappy, lz4, zstd", name)
+	return kgo.CompressionCodec{}, sentencef("Invalid value %s for configuration compression.type: String must be one "+
+		"of: none, gzip, snappy, lz4, zstd", name)
 }
 
 // consoleProducer sends what the reader reads.

@@ -30,7 +30,8 @@ func consumerGroupsFlags() []flag {
 	return []flag{
 		bootstrapFlag(),
 		{names: []string{"group"}, argument: "group", many: true, doc: "the group; may be repeated"},
-		{names: []string{"topic"}, argument: "topic", many: true, doc: "the topic, or some of its partitions as topic:0,1; may be repeated"},
+		{names: []string{"topic"}, argument: "topic", many: true, doc: "the topic, or some of its partitions as " +
+			"topic:0,1; may be repeated"},
 		{names: []string{"all-topics"}, doc: "all topics of the group"},
 		{names: []string{"list"}, doc: "list the groups"},
 		{names: []string{"describe"}, doc: "show groups with their lag"},
@@ -55,7 +56,8 @@ func consumerGroupsFlags() []flag {
 		{names: []string{"verbose"}, with: []string{"describe"}, doc: "describe more"},
 		{names: []string{"offsets"}, with: []string{"describe"}, doc: "describe the offsets, as without it"},
 		{names: []string{"state"}, argument: "states", optional: true, with: []string{"describe", "list"}, doc: "describe or list the state, or list groups in some states"},
-		{names: []string{"type"}, argument: "types", optional: true, with: []string{"list"}, doc: "list the type, or groups of some types"},
+		{names: []string{"type"}, argument: "types", optional: true, with: []string{"list"}, doc: "list the type, or " +
+			"groups of some types"},
 		{names: []string{"validate-regex"}, argument: "regex", doc: "check a regular expression"},
 	}
 }
@@ -183,7 +185,8 @@ func chosenWords(what, given string, valid []string) ([]string, error) {
 			return strings.EqualFold(strings.ReplaceAll(v, "_", ""), strings.ReplaceAll(strings.TrimSpace(word), "_", ""))
 		})
 		if i < 0 {
-			return nil, usagef("Invalid %s list '%s'. Valid %ss are: %s", what, given, strings.TrimSuffix(what, "s"), strings.Join(valid, ", "))
+			return nil, usagef("Invalid %s list '%s'. Valid "+
+				"%ss are: %s", what, given, strings.TrimSuffix(what, "s"), strings.Join(valid, ", "))
 		}
 		chosen = append(chosen, valid[i])
 	}

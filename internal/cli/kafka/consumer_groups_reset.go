@@ -50,7 +50,8 @@ func resetGroup(ctx context.Context, t *call, client *admin.Client, g admin.Grou
 		return nil, g.Err
 	}
 	if !missing && g.State != "Empty" && g.State != "Dead" {
-		t.printf("\nError: Assignments can only be reset if the group '%s' is inactive, but the current state is %s.\n", g.Name, g.State)
+		t.printf("\nError: Assignments can only be reset if the group '%s' is inactive, but the current "+
+			"state is %s.\n", g.Name, g.State)
 		return nil, nil
 	}
 	r, err := newResetter(ctx, t, client, g.Name)

@@ -20,7 +20,8 @@ func consumerPerfTool() *tool {
 			{names: []string{"topic"}, argument: "topic", doc: "the topic to read"},
 			{names: []string{"include"}, argument: "regex", doc: "the topics to read, as a regular expression"},
 			{names: []string{"group"}, argument: "group", doc: "read as a member of this group; without it there is none"},
-			{names: []string{"fetch-size"}, argument: "bytes", kind: integer, fallback: "1048576", doc: "most bytes of a partition in one answer"},
+			{names: []string{"fetch-size"}, argument: "bytes", kind: integer, fallback: "1048576", doc: "most bytes of " +
+				"a partition in one answer"},
 			{names: []string{"command-property"}, argument: "key=value", many: true, doc: "a property of the consumer"},
 			{names: []string{"from-latest"}, doc: "begin at the end where there is no offset yet"},
 			{names: []string{"socket-buffer-size"}, argument: "bytes", kind: integer, doc: "taken, without effect here"},
@@ -125,7 +126,8 @@ func (p *consumerPerf) printHeading() {
 	if p.has("show-detailed-stats") {
 		first = "time, threadId"
 	}
-	p.printf("%s, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec\n", first)
+	p.printf("%s, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, "+
+		"fetch.MB.sec, fetch.nMsg.sec\n", first)
 }
 
 func (p *consumerPerf) run(ctx context.Context, client *admin.Client, commit bool) error {
@@ -156,7 +158,8 @@ func (p *consumerPerf) run(ctx context.Context, client *admin.Client, commit boo
 		return err
 	}
 	if p.records < wanted {
-		p.printf("WARNING: Exiting before consuming the expected number of records: timeout (%d ms) exceeded. You can use the --timeout option to increase the timeout.\n", idle.Milliseconds())
+		p.printf("WARNING: Exiting before consuming the expected number of records: timeout (%d ms) exceeded. You can "+
+			"use the --timeout option to increase the timeout.\n", idle.Milliseconds())
 	}
 	p.printTotal()
 	return nil

@@ -99,8 +99,11 @@ func groupRecord(rawKey, rawValue []byte) (key, value []byte, err error) {
 	})
 }
 
+// memberWriter writes a member of a group.
+type memberWriter func(group *kmsg.GroupMetadataValue, version int16, m *kmsg.GroupMetadataValueMember) json.RawMessage
+
 // groupRecordWith writes a group with its members in some form.
-func groupRecordWith(rawKey, rawValue []byte, member func(*kmsg.GroupMetadataValue, int16, *kmsg.GroupMetadataValueMember) json.RawMessage) (key, value []byte, err error) {
+func groupRecordWith(rawKey, rawValue []byte, member memberWriter) (key, value []byte, err error) {
 	var k kmsg.GroupMetadataKey
 	if err := k.ReadFrom(rawKey); err != nil {
 		return nil, nil, err

@@ -15,8 +15,9 @@ import (
 
 func dumpLogTool() *tool {
 	return &tool{
-		name:    "kafka-dump-log",
-		summary: "This tool helps to parse a log file and dump its contents to the console, useful for debugging a seemingly corrupt log segment.",
+		name: "kafka-dump-log",
+		summary: "This tool helps to parse a log file and dump its contents to the console, useful for debugging a " +
+			"seemingly corrupt log segment.",
 		flags: []flag{
 			{names: []string{"print-data-log"}, doc: "print keys and values too"},
 			{names: []string{"verify-index-only"}, doc: "check indexes without printing them"},
@@ -25,7 +26,8 @@ func dumpLogTool() *tool {
 			{names: []string{"max-message-size"}, argument: "bytes", kind: integer, doc: "taken, without effect here"},
 			{names: []string{"max-bytes"}, argument: "bytes", kind: integer, doc: "how much of a log file to read"},
 			{names: []string{"deep-iteration"}, doc: "print the records of batches"},
-			{names: []string{"value-decoder-class"}, argument: "class", optional: true, doc: "how values are read: Kafka's StringDecoder, IntegerDecoder, LongDecoder or DefaultDecoder"},
+			{names: []string{"value-decoder-class"}, argument: "class", optional: true, doc: "how values are read: " +
+				"Kafka's StringDecoder, IntegerDecoder, LongDecoder or DefaultDecoder"},
 			{names: []string{"key-decoder-class"}, argument: "class", optional: true, doc: "how keys are read"},
 			{names: []string{"offsets-decoder"}, doc: "read records of __consumer_offsets"},
 			{names: []string{"transaction-log-decoder"}, doc: "read records of __transaction_state"},
@@ -39,7 +41,10 @@ func dumpLogTool() *tool {
 }
 
 // decoders are the flags that say what records are.
-var decoders = [...]string{"offsets-decoder", "transaction-log-decoder", "cluster-metadata-decoder", "remote-log-metadata-decoder", "share-group-state-decoder", "value-decoder-class", "key-decoder-class"}
+var decoders = [...]string{
+	"offsets-decoder", "transaction-log-decoder", "cluster-metadata-decoder", "remote-log-metadata-decoder",
+	"share-group-state-decoder", "value-decoder-class", "key-decoder-class",
+}
 
 func runDumpLog(_ context.Context, t *call) error {
 	if err := t.require("files"); err != nil {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/barnabas-mq/barnabas/internal/invariant"
 )
 
 // kind is what a flag's argument must be.
@@ -175,7 +177,7 @@ func (a *arguments) find(name string) *flag {
 func (a *arguments) must(name string) *flag {
 	f := a.find(name)
 	if f == nil {
-		panic("kafka: no flag is called " + name)
+		invariant.Fail("kafka: no flag is called %s", name)
 	}
 	return f
 }

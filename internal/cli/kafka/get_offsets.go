@@ -20,10 +20,12 @@ func getOffsetsTool() *tool {
 		summary: "An interactive shell for getting topic-partition offsets.",
 		flags: []flag{
 			bootstrapFlag(),
-			{names: []string{"topic-partitions"}, argument: "patterns", doc: "partitions, such as topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3"},
+			{names: []string{"topic-partitions"}, argument: "patterns", doc: "partitions, such as " +
+				"topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3"},
 			{names: []string{"topic"}, argument: "topic", doc: "the topics, as a regular expression"},
 			{names: []string{"partitions"}, argument: "numbers", doc: "partitions with commas"},
-			{names: []string{"time"}, argument: "time", fallback: "latest", doc: "a time in ms, or -1 or latest, -2 or earliest, -3 or max-timestamp, -4 or earliest-local, -5 or latest-tiered, -6 or earliest-pending-upload"},
+			{names: []string{"time"}, argument: "time", fallback: "latest", doc: "a time in ms, or -1 or latest, -2 or " +
+				"earliest, -3 or max-timestamp, -4 or earliest-local, -5 or latest-tiered, -6 or earliest-pending-upload"},
 			commandConfigFlag(),
 			{names: []string{"exclude-internal-topics"}, doc: "leave out internal topics"},
 		},
@@ -82,7 +84,8 @@ func (t *call) printOffsets(offsets []admin.PartitionOffset) {
 	for _, o := range offsets {
 		switch {
 		case o.Err != nil:
-			fmt.Fprintf(t.Err, "Skip getting offsets for topic-partition %s due to error: %s\n", partitionName(o.TopicPartition), javaError(o.Err))
+			fmt.Fprintf(t.Err, "Skip getting offsets for topic-partition %s due to "+
+				"error: %s\n", partitionName(o.TopicPartition), javaError(o.Err))
 		case o.Offset >= 0:
 			t.printf("%s:%d:%d\n", o.Topic, o.Partition, o.Offset)
 		}
@@ -103,7 +106,9 @@ func offsetPoint(given string) (int64, error) {
 	}
 	point, err := strconv.ParseInt(given, 10, 64)
 	if err != nil {
-		return 0, sentencef("Malformed time argument %s. Please use -1 or latest / -2 or earliest / -3 or max-timestamp / -4 or earliest-local / -5 or latest-tiered / -6 or earliest-pending-upload, or a specified long format timestamp", given)
+		return 0, sentencef("Malformed time argument %s. Please use -1 or latest / -2 or earliest / -3 or "+
+			"max-timestamp / -4 or earliest-local / -5 or latest-tiered / -6 or earliest-pending-upload, or a "+
+			"specified long format timestamp", given)
 	}
 	return point, nil
 }

@@ -13,7 +13,8 @@ func groupsTool() *tool {
 		name:    "kafka-groups",
 		summary: "This tool helps to list groups of all types.",
 		flags: []flag{
-			{names: []string{"bootstrap-server"}, argument: "host:port", required: true, doc: "the broker to begin with, or several with commas"},
+			{names: []string{"bootstrap-server"}, argument: "host:port", required: true, doc: "the broker to begin " +
+				"with, or several with commas"},
 			commandConfigFlag(),
 			{names: []string{"list"}, doc: "list the groups"},
 			{names: []string{"group-type"}, argument: "type", doc: "only groups of this type: classic, consumer, share or streams"},
@@ -40,7 +41,10 @@ func runGroups(ctx context.Context, t *call) error {
 	if t.has("group-type") && !slices.Contains([]string{"classic", "consumer", "share", "streams"}, strings.ToLower(t.value("group-type"))) {
 		return usageError{"--group-type must be a valid group type."}
 	}
-	for _, rule := range [][]string{{"consumer", "group-type", "protocol", "share", "streams"}, {"share", "group-type", "protocol", "streams"}, {"streams", "group-type", "protocol"}} {
+	for _, rule := range [][]string{
+		{"consumer", "group-type", "protocol", "share", "streams"}, {"share", "group-type", "protocol", "streams"},
+		{"streams", "group-type", "protocol"},
+	} {
 		if err := t.exclude(rule[0], rule[1:]...); err != nil {
 			return err
 		}

@@ -9,7 +9,8 @@ import (
 // parseDateTime reads 2026-01-31T12:00:00.000, in UTC unless it has a zone.
 func parseDateTime(given string) (time.Time, error) {
 	if !strings.Contains(given, "T") {
-		return time.Time{}, sentence("java.text.ParseException: Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
+		return time.Time{}, sentence("java.text.ParseException: Error parsing timestamp. It does not contain a 'T' " +
+			"according to ISO8601 format")
 	}
 	for _, layout := range []string{"2006-01-02T15:04:05.999Z07:00", "2006-01-02T15:04:05.999Z0700", "2006-01-02T15:04:05.999"} {
 		if t, err := time.Parse(layout, given); err == nil {

@@ -101,7 +101,8 @@ func chosenBrokers(given string, cluster admin.Cluster) ([]int32, error) {
 		chosen = append(chosen, int32(id))
 	}
 	if len(missing) > 0 {
-		return nil, sentencef("ERROR: The given brokers do not exist from --broker-list: %s. Current existent brokers: %s", joined(missing, ","), joined(all, ","))
+		return nil, sentencef("ERROR: The given brokers do not exist from --broker-list: %s. Current existent "+
+			"brokers: %s", joined(missing, ","), joined(all, ","))
 	}
 	if len(chosen) == 0 {
 		return all, nil

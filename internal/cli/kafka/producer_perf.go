@@ -39,14 +39,16 @@ func producerPerfFlags() []flag {
 		{names: []string{"payload-monotonic"}, doc: "values are numbers that count up"},
 		{names: []string{"payload-delimiter"}, argument: "text", fallback: `\n`, doc: "what stands between the values of the file"},
 		{names: []string{"throughput"}, argument: "number", kind: decimal, doc: "records a second; -1 for as fast as they go"},
-		{names: []string{"producer-props"}, argument: "key=value...", many: true, plus: true, doc: "older name of --command-property"},
+		{names: []string{"producer-props"}, argument: "key=value...", many: true, plus: true, doc: "older name of " +
+			"--command-property"},
 		{names: []string{"command-property"}, argument: "key=value...", many: true, plus: true, doc: "properties of the producer"},
 		{names: []string{"producer.config"}, argument: "file", doc: "older name of --command-config"},
 		commandConfigFlag(),
 		{names: []string{"print-metrics"}, doc: "taken, without effect here"},
 		{names: []string{"transactional-id"}, argument: "id", doc: "not there yet"},
 		{names: []string{"transaction-duration-ms"}, argument: "ms", kind: long, doc: "not there yet"},
-		{names: []string{"warmup-records"}, argument: "number", kind: long, fallback: "0", doc: "records at the beginning that do not count"},
+		{names: []string{"warmup-records"}, argument: "number", kind: long, fallback: "0", doc: "records at the " +
+			"beginning that do not count"},
 		{names: []string{"reporting-interval"}, argument: "ms", kind: long, fallback: "5000", doc: "how often to tell how it goes"},
 		{names: []string{"record-key-range"}, argument: "number", kind: integer, doc: "how many keys"},
 		{names: []string{"key-distribution"}, argument: "how", fallback: "none", doc: "none, range or random"},
@@ -103,11 +105,13 @@ func checkProducerPerf(t *call) error {
 	case t.number("num-records") <= 0:
 		return usagef("--num-records should be greater than zero.")
 	case t.number("warmup-records") >= t.number("num-records"):
-		return usagef("The value for --warmup-records must be strictly fewer than the number of records in the test, --num-records.")
+		return usagef("The value for --warmup-records must be strictly fewer than the number of records in the test, " +
+			"--num-records.")
 	case t.has("record-size") && t.number("record-size") <= 0:
 		return usagef("--record-size should be greater than zero.")
 	case t.count("bootstrap-server", "command-property", "producer-props", "producer.config", "command-config") == 0:
-		return usagef("At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or --command-config must be specified.")
+		return usagef("At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or " +
+			"--command-config must be specified.")
 	case t.number("reporting-interval") <= 0:
 		return usagef("--reporting-interval should be greater than zero.")
 	case t.value("key-distribution") != "none" && t.number("record-key-range") <= 0:
@@ -117,7 +121,8 @@ func checkProducerPerf(t *call) error {
 	case t.count("transactional-id", "transaction-duration-ms") > 0:
 		return sentence("Transactions are not there yet")
 	}
-	return t.renamed("Option --%s has been deprecated and will be removed in a future version. Use --%s instead.\n", "--%s and --%s",
+	return t.renamed("Option --%s has been deprecated and will be removed in a future version. Use --%s "+
+		"instead.\n", "--%s and --%s",
 		[2]string{"command-property", "producer-props"}, [2]string{"command-config", "producer.config"})
 }
 
@@ -276,7 +281,8 @@ func (m *perfMeter) add(took time.Duration, size int) {
 
 func (m *perfMeter) printTotal() {
 	records, megabytes := m.whole.rates()
-	m.t.printf("%d%s records sent, %f records/sec (%.2f MB/sec), %.2f ms avg latency, %.2f ms max latency, %d ms 50th, %d ms 95th, %d ms 99th, %d ms 99.9th.\n",
+	m.t.printf("%d%s records sent, %f records/sec (%.2f MB/sec), %.2f ms avg latency, %.2f ms max latency, %d ms 50th, "+
+		"%d ms 95th, %d ms 99th, %d ms 99.9th.\n",
 		m.whole.records, m.label, records, megabytes, float64(m.whole.latency)/float64(m.whole.records), float64(m.whole.longest),
 		quantile(m.latencies, 0.5), quantile(m.latencies, 0.95), quantile(m.latencies, 0.99), quantile(m.latencies, 0.999))
 }

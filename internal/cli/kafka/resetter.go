@@ -19,13 +19,14 @@ type resetter struct {
 	client     *admin.Client
 	group      string
 	partitions []admin.TopicPartition
-	committed  map[admin.TopicPartition]int64
+	committed  admin.Positions
 }
 
 func newResetter(ctx context.Context, t *call, client *admin.Client, group string) (*resetter, error) {
-	r := &resetter{call: t, client: client, group: group, committed: map[admin.TopicPartition]int64{}}
+	r := &resetter{call: t, client: client, group: group, committed: admin.Positions{}}
 	if t.count(resetScenarios[:]...) == 0 {
-		return nil, usagef("Option '[reset-offsets]' requires one of the following scenarios: [%s]", strings.Join(resetScenarios[:], "], ["))
+		return nil, usagef("Option '[reset-offsets]' requires one of the following "+
+			"scenarios: [%s]", strings.Join(resetScenarios[:], "], ["))
 	}
 	committed, err := client.Committed(ctx, group)
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *resetter) mustExist(ctx context.Context) error {
 }
 
 // offsets are the new offsets.
-func (r *resetter) offsets(ctx context.Context) (map[admin.TopicPartition]int64, error) {
+func (r *resetter) offsets(ctx context.Context) (admin.Positions, error) {
 	switch {
 	case r.has("from-file"):
 		return r.fromFile(ctx)
@@ -150,8 +151,8 @@ func (r *resetter) offsets(ctx context.Context) (map[admin.TopicPartition]int64,
 	return r.atTime(ctx, time.Now().Add(-ago))
 }
 
-func (r *resetter) everywhere(offset int64) map[admin.TopicPartition]int64 {
-	offsets := map[admin.TopicPartition]int64{}
+func (r *resetter) everywhere(offset int64) admin.Positions {
+	offsets := admin.Positions{}
 	for _, at := range r.partitions {
 		offsets[at] = offset
 	}
@@ -159,16 +160,16 @@ func (r *resetter) everywhere(offset int64) map[admin.TopicPartition]int64 {
 }
 
 // at are the offsets of a point.
-func (r *resetter) at(ctx context.Context, point int64) (map[admin.TopicPartition]int64, error) {
+func (r *resetter) at(ctx context.Context, point int64) (admin.Positions, error) {
 	return offsetsAt(ctx, r.client, point, r.partitions)
 }
 
-func offsetsAt(ctx context.Context, client *admin.Client, point int64, partitions []admin.TopicPartition) (map[admin.TopicPartition]int64, error) {
+func offsetsAt(ctx context.Context, client *admin.Client, point int64, partitions []admin.TopicPartition) (admin.Positions, error) {
 	found, err := client.Offsets(ctx, point, partitions)
 	if err != nil {
 		return nil, err
 	}
-	offsets := map[admin.TopicPartition]int64{}
+	offsets := admin.Positions{}
 	for _, o := range found {
 		if o.Err != nil {
 			return nil, o.Err
@@ -179,7 +180,7 @@ func offsetsAt(ctx context.Context, client *admin.Client, point int64, partition
 }
 
 // inRange moves offsets beyond a partition to its nearer bound, and says so.
-func (r *resetter) inRange(ctx context.Context, wanted map[admin.TopicPartition]int64) (map[admin.TopicPartition]int64, error) {
+func (r *resetter) inRange(ctx context.Context, wanted admin.Positions) (admin.Positions, error) {
 	var partitions []admin.TopicPartition
 	for at := range wanted {
 		partitions = append(partitions, at)
@@ -195,15 +196,16 @@ func (r *resetter) inRange(ctx context.Context, wanted map[admin.TopicPartition]
 	for at, offset := range wanted {
 		held := min(max(offset, start[at]), end[at])
 		if held != offset {
-			fmt.Fprintf(r.Err, "New offset (%d) is outside of partition %s: it will be set to %d.\n", offset, partitionName(at), held)
+			fmt.Fprintf(r.Err, "New offset (%d) is outside of partition %s: it will be "+
+				"set to %d.\n", offset, partitionName(at), held)
 		}
 		wanted[at] = held
 	}
 	return wanted, nil
 }
 
-func (r *resetter) shifted(ctx context.Context) (map[admin.TopicPartition]int64, error) {
-	wanted := map[admin.TopicPartition]int64{}
+func (r *resetter) shifted(ctx context.Context) (admin.Positions, error) {
+	wanted := admin.Positions{}
 	for _, at := range r.partitions {
 		offset, ok := r.committed[at]
 		if !ok {
@@ -215,7 +217,7 @@ func (r *resetter) shifted(ctx context.Context) (map[admin.TopicPartition]int64,
 }
 
 // current are the committed offsets, and the end where there is none.
-func (r *resetter) current(ctx context.Context) (map[admin.TopicPartition]int64, error) {
+func (r *resetter) current(ctx context.Context) (admin.Positions, error) {
 	end, err := r.at(ctx, admin.AtEnd)
 	if err != nil {
 		return nil, err
@@ -229,7 +231,7 @@ func (r *resetter) current(ctx context.Context) (map[admin.TopicPartition]int64,
 }
 
 // atTime are the first records of a time or later, and the end where there is none.
-func (r *resetter) atTime(ctx context.Context, t time.Time) (map[admin.TopicPartition]int64, error) {
+func (r *resetter) atTime(ctx context.Context, t time.Time) (admin.Positions, error) {
 	offsets, err := r.at(ctx, t.UnixMilli())
 	if err != nil {
 		return nil, err
@@ -248,7 +250,7 @@ func (r *resetter) atTime(ctx context.Context, t time.Time) (map[admin.TopicPart
 }
 
 // fromFile are the offsets of the group in a file that --export wrote.
-func (r *resetter) fromFile(ctx context.Context) (map[admin.TopicPartition]int64, error) {
+func (r *resetter) fromFile(ctx context.Context) (admin.Positions, error) {
 	file, err := os.Open(r.value("from-file"))
 	if err != nil {
 		return nil, err
@@ -260,7 +262,7 @@ func (r *resetter) fromFile(ctx context.Context) (map[admin.TopicPartition]int64
 	if err != nil {
 		return nil, err
 	}
-	wanted := map[admin.TopicPartition]int64{}
+	wanted := admin.Positions{}
 	for _, row := range rows {
 		group, at, offset, err := parsePlanRow(row, r.group)
 		if err != nil {
@@ -284,7 +286,8 @@ func parsePlanRow(row []string, group string) (string, admin.TopicPartition, int
 		group, row = row[0], row[1:]
 	}
 	if len(row) != 3 {
-		return "", at, 0, sentencef("A line of the file has %d fields: topic,partition,offset or group,topic,partition,offset is wanted", len(row))
+		return "", at, 0, sentencef("A line of the file has %d fields: topic,partition,offset or "+
+			"group,topic,partition,offset is wanted", len(row))
 	}
 	partition, err := strconv.ParseInt(strings.TrimSpace(row[1]), 10, 32)
 	if err != nil {

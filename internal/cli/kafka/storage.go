@@ -69,11 +69,13 @@ func storageCommand(t *call, given []string) (status int, err error) {
 		t.printf("%s\n", protocol.NewTopicID())
 		return 0, nil
 	case "version-mapping":
-		t.printf("metadata.version=33 (%s)\nkraft.version=1\ntransaction.version=2\ngroup.version=1\neligible.leader.replicas.version=1\nshare.version=2\nstreams.version=1\n", metadataVersion)
+		t.printf("metadata.version=33 "+
+			"(%s)\nkraft.version=1\ntransaction.version=2\ngroup.version=1\neligible.leader.replicas.version=1\nshare.version=2\nstreams.version=1\n", metadataVersion)
 		return 0, nil
 	case "info", "format":
 	default:
-		return 0, usagef("argument command: invalid choice: '%s' (choose from 'info', 'format', 'version-mapping', 'feature-dependencies', 'random-uuid')", given[0])
+		return 0, usagef("argument command: invalid choice: '%s' (choose from 'info', 'format', 'version-mapping', "+
+			"'feature-dependencies', 'random-uuid')", given[0])
 	}
 	if !t.has("config") {
 		return 0, usageError{"argument --config/-c is required"}
@@ -187,9 +189,11 @@ func (t *call) format(broker *config.Broker, dirs []string) error {
 		case err != nil:
 			return err
 		case id.Cluster != "" && id.Cluster != cluster:
-			return sentencef("Invalid cluster.id in: %s. Expected %s, but read %s", filepath.Join(dir, "meta.properties"), cluster, id.Cluster)
+			return sentencef("Invalid cluster.id in: %s. Expected %s, "+
+				"but read %s", filepath.Join(dir, "meta.properties"), cluster, id.Cluster)
 		case !t.has("ignore-formatted"):
-			return sentencef("Log directory %s is already formatted. Use --ignore-formatted to ignore this directory and format the others.", dir)
+			return sentencef("Log directory %s is already formatted. Use --ignore-formatted to ignore this directory "+
+				"and format the others.", dir)
 		}
 	}
 	if len(empty) == 0 {

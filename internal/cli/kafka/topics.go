@@ -115,7 +115,8 @@ func checkTopics(t *call) error {
 	}
 	if t.has("alter") {
 		if t.has("config") {
-			return usagef("Option combination \"[[bootstrap-server], [config]]\" can't be used with option \"[alter]\" (To alter topic configurations, the kafka-configs tool can be used.)")
+			return usagef("Option combination \"[[bootstrap-server], [config]]\" can't be used with option \"[alter]\" " +
+				"(To alter topic configurations, the kafka-configs tool can be used.)")
 		}
 		if err := t.require("partitions"); err != nil {
 			return err
@@ -180,7 +181,8 @@ func createTopic(ctx context.Context, t *call, client *admin.Client) error {
 		return err
 	}
 	if strings.ContainsAny(topic.Name, "._") {
-		t.printf("WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To avoid issues it is best to use either, but not both.\n")
+		t.printf("WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could " +
+			"collide. To avoid issues it is best to use either, but not both.\n")
 	}
 	if t.has("replication-factor") && (t.number("replication-factor") < 1 || t.number("replication-factor") > 32767) {
 		return sentence("The replication factor must be between 1 and 32767 inclusive")
@@ -213,7 +215,8 @@ func newTopic(t *call) (admin.NewTopic, error) {
 	for _, pair := range t.all("config") {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSpace(value) == "" || strings.Contains(value, "=") {
-			return topic, sentence("requirement failed: Invalid topic config: all configs to be added must be in the format \"key=val\".")
+			return topic, sentence("requirement failed: Invalid topic config: all configs to be added must be in the " +
+				"format \"key=val\".")
 		}
 		topic.Configs[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}

@@ -254,7 +254,8 @@ func printPartition(t *call, topic string, p admin.Partition, move reassignment,
 	if p.Leader >= 0 {
 		leader = strconv.Itoa(int(p.Leader))
 	}
-	t.printf("\tTopic: %s\tPartition: %d\tLeader: %s\tReplicas: %s\tIsr: %s", topic, p.Number, leader, joined(p.Replicas, ","), joined(p.ISR, ","))
+	t.printf("\tTopic: %s\tPartition: %d\tLeader: %s\tReplicas: "+
+		"%s\tIsr: %s", topic, p.Number, leader, joined(p.Replicas, ","), joined(p.ISR, ","))
 	if moving {
 		t.printf("\tAdding Replicas: %s\tRemoving Replicas: %s", joined(move.adding, ","), joined(move.removing, ","))
 	}

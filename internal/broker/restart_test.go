@@ -3,6 +3,7 @@ package broker_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -189,6 +190,58 @@ func (s *site) insist(partition int32, next sentBatch, acked map[string]int64, p
 		select {
 		case progress <- struct{}{}:
 		default:
+		}
+	}
+}
+
+// TestRepeatsAfterARestart repeats, after a restart, the five batches that a producer may have in flight: a
+// client whose connection broke does not know which of them were taken. All are duplicates, though what is on
+// the disk of a producer names the last one alone; other producers and segments between them do no harm.
+func TestRepeatsAfterARestart(t *testing.T) {
+	for _, how := range ends {
+		for _, segments := range []string{"one segment", "many segments"} {
+			t.Run(how.name+", "+segments, func(t *testing.T) {
+				s := &site{t: t, fs: vfs.NewMemory(), network: new(pipes), forgives: true}
+				r := s.start()
+				c := r.dial()
+				properties := []string{"index.interval.bytes", "0"}
+				if segments == "many segments" {
+					properties = append(properties, "segment.index.bytes", "32")
+				}
+				c.create("orders", 1, properties...)
+				one, other := sentBatch{producer: c.newProducer()}, sentBatch{producer: c.newProducer()}
+				var sent []sentBatch
+				for i := range 9 {
+					for _, p := range []*sentBatch{&one, &other} {
+						p.values = slices.Repeat([]string{fmt.Sprint(i)}, 1+i%3)
+						answer := c.produce("orders", 0, p.bytes())
+						if answer.ErrorCode != 0 {
+							t.Fatal(protocol.Code(answer.ErrorCode))
+						}
+						p.offset = answer.BaseOffset
+						if p == &one {
+							sent = append(sent, one)
+						}
+						p.sequence += int32(len(p.values))
+					}
+				}
+				how.end(r)
+				s.start().stop() // a life in which the client does not come back
+				c = s.start().dial()
+				for _, again := range sent[len(sent)-5:] {
+					if answer := c.produce("orders", 0, again.bytes()); answer.ErrorCode != 0 || answer.BaseOffset != again.offset {
+						t.Errorf("sequence %d got %v at %d, want a duplicate at %d", again.sequence, protocol.Code(answer.ErrorCode), answer.BaseOffset, again.offset)
+					}
+				}
+				gap := one
+				gap.sequence++
+				if answer := c.produce("orders", 0, gap.bytes()); protocol.Code(answer.ErrorCode) != protocol.OutOfOrderSequenceNumber {
+					t.Errorf("a gap got %v", protocol.Code(answer.ErrorCode))
+				}
+				if answer := c.produce("orders", 0, one.bytes()); answer.ErrorCode != 0 {
+					t.Errorf("the next batch got %v", protocol.Code(answer.ErrorCode))
+				}
+			})
 		}
 	}
 }

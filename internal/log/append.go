@@ -66,6 +66,9 @@ func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Ap
 func (l *Log) admit(f *batchFacts, size int, epoch protocol.LeaderEpoch) (m batchMeta, duplicate bool, err error) {
 	if f.producer >= 0 {
 		m, duplicate, err = l.guarded.producers.check(f)
+		if protocol.CodeOf(err) == protocol.OutOfOrderSequenceNumber {
+			m, duplicate, err = l.checkAgain(f, err)
+		}
 		if err != nil || duplicate {
 			return m, duplicate, err
 		}

@@ -45,6 +45,7 @@ type producer struct {
 	coordinatorEpoch int32           // of the last marker
 	epoch            protocol.ProducerEpoch
 	n                int8 // how many of batches there are, oldest first
+	restored         bool // from a snapshot, which has the last batch alone; see recall
 	batches          [batchesKept]batchMeta
 }
 

@@ -72,6 +72,7 @@ func decodeSnapshot(b []byte) (map[protocol.ProducerID]*producer, error) {
 // decodeProducer reads one entry.
 func decodeProducer(b []byte) (protocol.ProducerID, *producer) {
 	p := newProducer()
+	p.restored = true
 	p.epoch = protocol.ProducerEpoch(binary.BigEndian.Uint16(b[8:]))
 	p.lastTimestamp = int64(binary.BigEndian.Uint64(b[26:]))
 	p.coordinatorEpoch = int32(binary.BigEndian.Uint32(b[34:]))

@@ -93,6 +93,20 @@ func TestTopicsKeepTheirOrderAndTheirErrors(t *testing.T) {
 	}
 }
 
+// TestAnyBootstrapAddressWillDo begins with an address on which nobody listens.
+func TestAnyBootstrapAddressWillDo(t *testing.T) {
+	_, address := newCluster(t)
+	c, err := admin.New(admin.Options{Bootstrap: []string{"127.0.0.1:1", address, "127.0.0.1:2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cluster, err := c.Cluster(t.Context())
+	if err != nil || len(cluster.Brokers) != 1 || cluster.Brokers[0].Address() != address {
+		t.Errorf("%+v, %v", cluster, err)
+	}
+}
+
 func TestReadingStopsAtItsEnd(t *testing.T) {
 	c, address := newCluster(t)
 	create(t, c, "t", 2)

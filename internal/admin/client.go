@@ -3,6 +3,8 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -49,7 +51,7 @@ func New(o Options) (*Client, error) {
 		kgo.SeedBrokers(o.Bootstrap...),
 		kgo.ClientID(o.ClientID),
 		kgo.SoftwareNameAndVersion("barnabas", o.Version),
-		kgo.DialTimeout(min(dialTimeout, o.Timeout)),
+		kgo.Dialer(dialer(min(dialTimeout, o.Timeout))),
 		kgo.RetryTimeout(o.Timeout),
 		kgo.RequestRetries(5),
 		kgo.MetadataMinAge(100 * time.Millisecond),
@@ -62,6 +64,23 @@ func New(o Options) (*Client, error) {
 	c := &Client{bootstrap: o.Bootstrap, version: o.Version, timeout: o.Timeout, kafka: kafka, admin: kadm.NewClient(kafka)}
 	c.admin.SetTimeoutMillis(int32(o.Timeout.Milliseconds()))
 	return c, nil
+}
+
+// errSilent is what is told of an address that answers nothing.
+var errSilent = errors.New("no answer to the attempt to connect")
+
+// dialer connects within a timeout. The client would try an address that answers nothing again and again,
+// as it may be slow; for a command once is enough, so the error is not one of time.
+func dialer(timeout time.Duration) func(ctx context.Context, network, host string) (net.Conn, error) {
+	d := net.Dialer{Timeout: timeout}
+	return func(ctx context.Context, network, host string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, host)
+		var op *net.OpError
+		if errors.As(err, &op) && op.Timeout() {
+			return nil, &net.OpError{Op: op.Op, Net: op.Net, Source: op.Source, Addr: op.Addr, Err: errSilent}
+		}
+		return conn, err
+	}
 }
 
 // Close closes the connections; records that are still buffered are lost.

@@ -119,9 +119,6 @@ func reason(op *net.OpError) string {
 	if errors.As(op, &call) {
 		return call.Err.Error()
 	}
-	if op.Timeout() {
-		return "no answer to the attempt to connect"
-	}
 	var name *net.DNSError
 	if errors.As(op, &name) {
 		return "the name " + name.Name + " has no address"

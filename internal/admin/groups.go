@@ -99,6 +99,7 @@ type Member struct {
 func (c *Client) DescribeGroups(ctx context.Context, names ...string) ([]Group, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
+	// The request for classic groups is asked first, as every broker has it and most groups are classic.
 	found, err := c.classicGroups(ctx, names)
 	if err != nil {
 		return nil, err

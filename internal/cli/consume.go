@@ -168,6 +168,7 @@ func consumeGroup(ctx context.Context, c *common, flags consumeFlags, names []st
 	}
 	sink := admin.Sink{Each: p.print, Batch: p.out.Flush}
 	options := []kgo.Opt{kgo.ConsumeStartOffset(from.offsetFor()), flags.isolation()}
+	// The ends are asked for by a client that is no member: joining starts with the member's first poll.
 	asking, err := c.connect()
 	if err != nil {
 		return err

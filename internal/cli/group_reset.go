@@ -73,6 +73,7 @@ func runGroupReset(ctx context.Context, c *common, client *admin.Client, flags g
 	if g.Err != nil && !noGroup(g) {
 		return fmt.Errorf("group %s: %w", name, g.Err)
 	}
+	// The broker would refuse it too, but with a code that speaks of an unknown member.
 	if len(g.Members) > 0 && flags.execute {
 		return fmt.Errorf("group %s is %s with %d members, which would overwrite its offsets: stop "+
 			"them first", name, g.State, len(g.Members))

@@ -55,6 +55,8 @@ func (f *sinkFlags) chosenPartitioner() (kgo.Partitioner, error) {
 	}
 	switch f.partitioner {
 	case "key-hash":
+		// As Java's producer: murmur2 of the key, and records without one in batches to one partition after
+		// another, so that batches fill.
 		return kgo.UniformBytesPartitioner(1<<14, false, true, nil), nil
 	case "round-robin":
 		return kgo.RoundRobinPartitioner(), nil

@@ -71,6 +71,7 @@ func topicDescription(topics []admin.Topic, start, end []admin.PartitionOffset, 
 		}
 		list.add(t.Name, admin.TopicID(t.ID), len(t.Partitions), t.ReplicationFactor(), t.Internal, own[t.Name], nil)
 	}
+	// Both lists of offsets were asked for in the order of the partitions.
 	list = r.list("partitions", "topic", "partition", "leader", "epoch", "replicas", "isr", "start_offset", "end_offset", "error")
 	i := 0
 	for _, t := range topics {

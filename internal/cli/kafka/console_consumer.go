@@ -78,6 +78,7 @@ func runConsoleConsumer(ctx context.Context, t *call) error {
 		return err
 	}
 	defer client.Close()
+	// A consumer would try forever to reach a cluster.
 	if _, err := client.Cluster(ctx); err != nil {
 		return err
 	}

@@ -104,6 +104,7 @@ func parse(flags []flag, given []string) (*arguments, error) {
 // take stores a flag and returns how many further words were its argument.
 func (a *arguments) take(f *flag, value string, inline bool, next []string) (int, error) {
 	switch {
+	// A value behind "=" is taken even by a flag that wants none.
 	case f.argument == "" || inline:
 	case f.optional:
 		if len(next) == 0 || looksLikeFlag(next[0]) {

@@ -200,6 +200,8 @@ func (t *call) format(broker *config.Broker, dirs []string) error {
 		t.printf("All of the log directories are already formatted.\n")
 		return nil
 	}
+	// Kafka's tool also tells what it writes into the metadata log. There is none here: the built-in store
+	// makes its files when the broker first starts.
 	for _, dir := range empty {
 		kind := "data"
 		if dir == broker.MetadataLogDir() {

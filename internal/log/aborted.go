@@ -24,7 +24,7 @@ func (l *Log) Aborted(from, to protocol.Offset) ([]AbortedTransaction, error) {
 		out, err := l.abortedIn((*v.list)[v.list.floor(from):], from, to)
 		if err == nil || !l.again(v, err) {
 			slices.SortFunc(out, func(a, b AbortedTransaction) int { return cmp.Compare(a.First, b.First) })
-			return out, err
+			return out, l.readError(err)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func (l *Log) abortedIn(list segments, from, to protocol.Offset) ([]AbortedTrans
 			return a.stable < to
 		})
 		if err != nil || complete {
-			return out, err
+			return out, l.readError(err)
 		}
 	}
 	return out, nil

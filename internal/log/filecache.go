@@ -78,7 +78,8 @@ func (f *openFile) release() {
 }
 
 // add takes file into the cache for s and returns it with a reference for the caller; if another goroutine
-// was faster, file is closed and theirs returned.
+// was faster, file is closed and theirs returned. The file of a segment that has just gone is the caller's
+// alone: nobody would drop it.
 func (c *FileCache) add(s *segment, file vfs.File) *openFile {
 	f := &openFile{File: file, segment: s}
 	f.refs.Store(2) // the cache's and the caller's
@@ -88,6 +89,12 @@ func (c *FileCache) add(s *segment, file vfs.File) *openFile {
 		c.mu.Unlock()
 		_ = file.Close() // nothing was written through it
 		return other
+	}
+	if s.gone.Load() {
+		c.mu.Unlock()
+		f.slot = -1
+		f.refs.Store(1)
+		return f
 	}
 	f.slot = len(c.mu.ring)
 	c.mu.ring = append(c.mu.ring, f)

@@ -298,9 +298,10 @@ func (l *Log) CloseUnclean() {
 	l.releaseFiles()
 }
 
-// releaseFiles gives all open files back; slices keep theirs until they are released.
+// releaseFiles gives all open files back, and has no more opened; slices keep theirs until they are released.
 func (l *Log) releaseFiles() {
 	for _, s := range *l.list.Load() {
+		s.gone.Store(true)
 		l.files.drop(s)
 	}
 }

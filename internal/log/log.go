@@ -344,6 +344,15 @@ type view struct {
 // view is the present one.
 func (l *Log) view() view { return view{l.list.Load(), l.dir.Load()} }
 
+// readError is what a read failed with, with a code: a missing file is one of a closed log, or was taken away
+// by somebody else.
+func (l *Log) readError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return protocol.Errorf(protocol.KafkaStorageError, "read %s: %w", l.partition, err)
+	}
+	return err
+}
+
 // again reports whether a read that failed with err should be tried anew: a file was missing, and what took
 // it away is done now, so that there is another view.
 func (l *Log) again(v view, err error) bool {

@@ -155,6 +155,9 @@ func TestAppendReadCloseReopen(t *testing.T) {
 	if _, err := l.AppendLeader(validated(plain(1, 1)), 2); protocol.CodeOf(err) != protocol.KafkaStorageError {
 		t.Fatalf("append to a closed log: %v", err)
 	}
+	if _, err := l.Read(0, 100, everything, true); protocol.CodeOf(err) != protocol.KafkaStorageError {
+		t.Fatalf("read from a closed log: %v", err)
+	}
 	for _, trust := range []Trust{Clean, SameBoot, Scan} {
 		o.Trust = trust
 		l = open(t, o)

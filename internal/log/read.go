@@ -16,7 +16,7 @@ func (l *Log) Read(from protocol.Offset, maxBytes int, limit protocol.Offset, at
 		v := l.view()
 		s, err := l.readFrom(*v.list, from, maxBytes, limit, atLeastOne)
 		if err == nil || !l.again(v, err) {
-			return s, err
+			return s, l.readError(err)
 		}
 	}
 }
@@ -34,7 +34,7 @@ func (l *Log) readFrom(list segments, from protocol.Offset, maxBytes int, limit 
 		// BR-073: where compaction has emptied the rest of a segment, the next one has the answer.
 		s, err := l.readSegment(list[i], from, maxBytes, limit, atLeastOne)
 		if err != nil || s.pinned != nil || list[i].base >= limit {
-			return s, err
+			return s, l.readError(err)
 		}
 	}
 	return Slice{}, nil

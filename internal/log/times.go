@@ -29,7 +29,7 @@ func (l *Log) OffsetForTime(timestamp int64) (_ Found, found bool, err error) {
 		v := l.view()
 		f, ok, err := l.searchTime(*v.list, timestamp)
 		if err == nil || !l.again(v, err) {
-			return f, ok, err
+			return f, ok, l.readError(err)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func (l *Log) searchTime(list segments, timestamp int64) (Found, bool, error) {
 		}
 		f, ok, err := l.searchSegment(s, start, timestamp, func(ts int64) bool { return ts >= timestamp })
 		if err != nil || ok {
-			return f, ok, err
+			return f, ok, l.readError(err)
 		}
 	}
 	return notFound, false, nil
@@ -60,7 +60,7 @@ func (l *Log) MaxTimestamp() (Found, error) {
 		v := l.view()
 		f, err := l.searchMax(*v.list)
 		if err == nil || !l.again(v, err) {
-			return f, err
+			return f, l.readError(err)
 		}
 	}
 }

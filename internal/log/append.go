@@ -299,11 +299,13 @@ func (l *Log) remember(f *batchFacts) error {
 	return nil
 }
 
-// publish shows a written batch to readers: first the bytes, then the offset.
+// publish shows a written batch to readers: first the log end offset, then the bytes. Readers look in the
+// opposite order; the other way round, one that comes between the two would take the bytes for being below
+// the end that it sees, and give out a batch beyond its limit.
 func (l *Log) publish(size int64, next protocol.Offset) {
 	s := l.active()
-	s.size.Store(s.size.Load() + size)
 	l.end.Store(int64(next))
+	s.size.Store(s.size.Load() + size)
 	if l.guarded.tail.sinceWrite >= indexWriteBytes {
 		l.writeIndexes(s)
 	}

@@ -236,3 +236,27 @@ func checkRange(t *testing.T, l *Log, from, limit protocol.Offset, maxBytes int)
 		}
 	}
 }
+
+// TestReadWhilePublishing: an append shows its end before its bytes; a reader that comes between finds nothing
+// beyond its limit, and nothing to read where the bytes are missing.
+func TestReadWhilePublishing(t *testing.T) {
+	l := open(t, testOptions(vfs.NewMemory()))
+	mustAppend(t, l, plain(2, 1), 0)
+	mustAppend(t, l, plain(2, 1), 0)
+	l.end.Store(6) // as if the next batch was half published
+	for limit, batches := range map[protocol.Offset]int{2: 1, 4: 2, 6: 2, everything: 2} {
+		n := 0
+		for e, err := range record.Batches(readBytes(t, l, 0, limit)) {
+			if err != nil || e.NextOffset() > limit {
+				t.Fatalf("limit %d: %v", limit, err)
+			}
+			n++
+		}
+		if n != batches {
+			t.Fatalf("limit %d: %d batches", limit, n)
+		}
+	}
+	if s, err := l.Read(4, 100, everything, true); err != nil || s.Length != 0 {
+		t.Fatalf("%v %v", s, err)
+	}
+}

@@ -43,7 +43,7 @@ func (l *Log) readFrom(list segments, from protocol.Offset, maxBytes int, limit 
 // readSegment finds the range in one segment. The slice is empty where no batch at or behind from is
 // readable there.
 func (l *Log) readSegment(s *segment, from protocol.Offset, maxBytes int, limit protocol.Offset, atLeastOne bool) (Slice, error) {
-	size := s.size.Load() // before the log end: what it covers is not beyond that
+	size := s.size.Load() // before the log end, see publish: what it covers is not beyond that
 	end := size
 	f, err := l.open(s)
 	if err != nil {

@@ -186,6 +186,7 @@ func TestFrameTimeout(t *testing.T) {
 		if took := time.Since(begun); took < DefaultFrameTimeout || took > DefaultFrameTimeout+time.Second {
 			t.Errorf("closed after %v", took)
 		}
+		synctest.Wait() // a peer sees the end before the server has counted it
 		if got := s.Stats().Listeners[0].Closed["slow-frame"]; got != 1 {
 			t.Errorf("%d closed for slow frames", got)
 		}

@@ -33,6 +33,9 @@ type Options struct {
 	View       *view.View
 	Controller *controller.Controller
 	Groups     *group.Coordinator
+	// Clustered is true where other brokers may share the store: what brokers ask each other is then served on
+	// the inter-broker listener, and listed.
+	Clustered bool
 	// GroupPartitions is how many partitions __consumer_offsets has or will have.
 	GroupPartitions int
 	// Now is the wall clock.
@@ -112,7 +115,7 @@ func (a *API) Handle(ctx context.Context, c *server.Conn, f *server.Frame) serve
 // dispatch hands the request to the handler of its key.
 func (a *API) dispatch(ctx context.Context, r *Request, body []byte) server.Reply {
 	route := a.routes.find(r.Key)
-	if route == nil || route.internal && !r.Conn.Internal {
+	if route == nil || route.internal && !a.fromBroker(r.Conn) {
 		return a.refuse(r.Conn, "a request has an unknown API key", "key", r.Key)
 	}
 	if r.Key == int16(kmsg.ApiVersions) && !route.serves(r.Version) {
@@ -122,6 +125,12 @@ func (a *API) dispatch(ctx context.Context, r *Request, body []byte) server.Repl
 		return a.refuse(r.Conn, "a request has a version that is not served", "api", kmsg.NameForKey(r.Key), "version", r.Version)
 	}
 	return route.handle(a, ctx, r, body)
+}
+
+// fromBroker reports whether a connection is one of those that brokers use among each other. Without
+// authentication that is a matter of listeners, as in Kafka.
+func (a *API) fromBroker(c *server.Conn) bool {
+	return c.Internal || a.Clustered && c.Listener == a.Config().InterBrokerListener()
 }
 
 // observed reports the request once it is answered.

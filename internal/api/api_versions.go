@@ -32,7 +32,7 @@ func (a *API) apiVersions(r *Request, q *kmsg.ApiVersionsRequest) *kmsg.ApiVersi
 		}
 	}
 	for _, route := range a.routes {
-		if route != nil && !route.internal {
+		if route != nil && (!route.internal || a.Clustered) {
 			key := kmsg.NewApiVersionsResponseApiKey()
 			key.ApiKey, key.MinVersion, key.MaxVersion = int16(route.key), route.advertised, route.max
 			response.ApiKeys = append(response.ApiKeys, key)

@@ -7,7 +7,8 @@ import (
 )
 
 // leaderAndISR, stopReplica and updateMetadata take the controller's pushes, in its epoch and its order.
-// They are answered on the broker's connection to itself only.
+// Where brokers share a store they come over the inter-broker listener, otherwise over the broker's connection
+// to itself only.
 
 func (a *API) leaderAndISR(_ *Request, q *kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRResponse {
 	return a.View.LeaderAndISR(q)

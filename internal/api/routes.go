@@ -19,9 +19,12 @@ type route struct {
 	min, max int16
 	// advertised is the lowest version that ApiVersions lists, where it differs from min.
 	advertised int16
-	// internal APIs are answered on the broker's own connection only, and not advertised.
+	// internal APIs are for brokers: they are answered on the broker's own connection and, in a cluster, on the
+	// listener that brokers use among each other.
 	internal bool
-	handle   handler
+	// forwarded APIs are answered by the controller only, also inside an Envelope.
+	forwarded bool
+	handle    handler
 }
 
 func (r *route) serves(version int16) bool { return version >= r.min && version <= r.max }
@@ -66,33 +69,47 @@ func table() []route {
 		served(kmsg.DescribeGroups, 0, 6, later((*API).describeGroups)),
 		served(kmsg.ListGroups, 0, 5, later((*API).listGroups)),
 		served(kmsg.ApiVersions, 0, 5, now((*API).apiVersions)),
-		served(kmsg.CreateTopics, 0, 7, later((*API).createTopics)),
-		served(kmsg.DeleteTopics, 0, 6, later((*API).deleteTopics)),
+		forwarded(kmsg.CreateTopics, 0, 7, later((*API).createTopics)),
+		forwarded(kmsg.DeleteTopics, 0, 6, later((*API).deleteTopics)),
 		served(kmsg.DeleteRecords, 0, 2, later((*API).deleteRecords)),
 		served(kmsg.InitProducerID, 0, 5, later((*API).initProducerID)),
 		served(kmsg.OffsetForLeaderEpoch, 0, 4, now((*API).offsetForLeaderEpoch)),
 		served(kmsg.DescribeConfigs, 0, 4, now((*API).describeConfigs)),
-		served(kmsg.AlterConfigs, 0, 2, later((*API).alterConfigs)),
+		forwarded(kmsg.AlterConfigs, 0, 2, later((*API).alterConfigs)),
 		served(kmsg.AlterReplicaLogDirs, 0, 2, later((*API).alterReplicaLogDirs)),
 		served(kmsg.DescribeLogDirs, 0, 5, now((*API).describeLogDirs)),
-		served(kmsg.ElectLeaders, 0, 2, later((*API).electLeaders)),
-		served(kmsg.IncrementalAlterConfigs, 0, 1, later((*API).incrementalAlterConfigs)),
+		forwarded(kmsg.ElectLeaders, 0, 2, later((*API).electLeaders)),
+		forwarded(kmsg.IncrementalAlterConfigs, 0, 1, later((*API).incrementalAlterConfigs)),
 		served(kmsg.ListConfigResources, 0, 1, now((*API).listConfigResources)),
-		served(kmsg.CreatePartitions, 0, 3, later((*API).createPartitions)),
+		forwarded(kmsg.CreatePartitions, 0, 3, later((*API).createPartitions)),
 		served(kmsg.DeleteGroups, 0, 3, later((*API).deleteGroups)),
 		served(kmsg.OffsetDelete, 0, 0, later((*API).offsetDelete)),
 		served(kmsg.DescribeCluster, 0, 2, now((*API).describeCluster)),
 		served(kmsg.DescribeProducers, 0, 0, now((*API).describeProducers)),
 		served(kmsg.DescribeTopicPartitions, 0, 0, now((*API).describeTopicPartitions)),
-		{key: kmsg.LeaderAndISR, min: 7, max: 7, internal: true, handle: now((*API).leaderAndISR)},
-		{key: kmsg.StopReplica, min: 4, max: 4, internal: true, handle: now((*API).stopReplica)},
-		{key: kmsg.UpdateMetadata, min: 8, max: 8, internal: true, handle: now((*API).updateMetadata)},
+		between(kmsg.LeaderAndISR, 7, now((*API).leaderAndISR)),
+		between(kmsg.StopReplica, 4, now((*API).stopReplica)),
+		between(kmsg.UpdateMetadata, 8, now((*API).updateMetadata)),
+		between(kmsg.ControlledShutdown, 3, later((*API).controlledShutdown)),
+		between(kmsg.AlterPartition, 3, later((*API).alterPartition)),
+		between(kmsg.Envelope, 0, later((*API).envelope)),
+		between(kmsg.AllocateProducerIDs, 0, later((*API).allocateProducerIDs)),
 	}
 }
 
 // served is a row without exceptions.
 func served(key kmsg.Key, low, high int16, h handler) route {
 	return route{key: key, min: low, max: high, advertised: low, handle: h}
+}
+
+// forwarded is a row for what only the controller answers.
+func forwarded(key kmsg.Key, low, high int16, h handler) route {
+	return route{key: key, min: low, max: high, advertised: low, forwarded: true, handle: h}
+}
+
+// between is a row for what brokers ask each other, from version 0 on.
+func between(key kmsg.Key, high int16, h handler) route {
+	return route{key: key, max: high, internal: true, handle: h}
 }
 
 // decodable is a pointer to one of kmsg's request types.

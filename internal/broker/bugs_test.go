@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"slices"
@@ -590,7 +591,7 @@ func TestAcksNoneKeepsTheOrder(t *testing.T) {
 		}()
 		for i, q := range []kmsg.Request{join, heartbeat, metadata} {
 			answer, err := c.next()
-			if err != nil || int32(answer[3]) != c.correlation-int32(2-i) {
+			if err != nil || int32(binary.BigEndian.Uint32(answer)) != c.correlation-int32(2-i) {
 				t.Errorf("%s: %v, correlation id %x", kmsg.NameForKey(q.Key()), err, answer[:4])
 			}
 		}

@@ -78,6 +78,17 @@ func (b *backlog) replica(image *metadata.Image, tp P.TopicPartition, t told) {
 	r.lead[tp] = t
 }
 
+// amend replaces the state in an order that has not left yet. The order itself stands in the same leader
+// epoch.
+func (b *backlog) amend(tp P.TopicPartition, t told) {
+	for _, r := range b.rounds {
+		if earlier, pending := r.lead[tp]; pending && earlier.topicID == t.topicID && earlier.state.LeaderEpoch == t.state.LeaderEpoch {
+			t.fresh = earlier.fresh
+			r.lead[tp] = t
+		}
+	}
+}
+
 // metadata tells the broker the state of any partition.
 func (b *backlog) metadata(image *metadata.Image, tp P.TopicPartition, t told) {
 	r := b.last(image, false)

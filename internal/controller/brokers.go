@@ -22,6 +22,8 @@ func (t *term) readBrokers() error {
 	if len(d.Brokers) == 0 {
 		return nil
 	}
+	t.change(bounces(d)...)
+	t.change(online(t.cluster.image, d.Brokers)...)
 	logger := t.controller.options.Logger
 	for _, id := range d.Brokers {
 		old, now := d.From.Broker(id), d.To.Broker(id)
@@ -41,11 +43,37 @@ func (t *term) readBrokers() error {
 	}
 	err = t.decide(t.partitions(func(p *metadata.Partition) bool {
 		return slices.ContainsFunc(d.Brokers, func(id P.BrokerID) bool {
-			return slices.Contains(p.Replicas, id) || slices.Contains(p.ISR, id)
+			return slices.Contains(p.Replicas, id) || slices.Contains(p.ISR, id) || slices.Contains(p.Eligible, id)
 		})
 	}))
 	t.commit() // in case nothing was decided
 	return err
+}
+
+// bounces makes visible the restarts that a write has hidden: a state that was written after a broker had
+// registered again, but before this controller knew, is newer than the registration. Nobody joins an in-sync
+// set but in the life that the controller knows, so that whoever is in one and has another life now has
+// bounced. The state then counts as older than the registration.
+func bounces(d metadata.Delta) []metadata.Change {
+	var changes []metadata.Change
+	for _, id := range d.Brokers {
+		old, now := d.From.Broker(id), d.To.Broker(id)
+		if now == nil || old != nil && old.Epoch == now.Epoch {
+			continue
+		}
+		for _, name := range d.To.Topics() {
+			topic := d.To.Topic(name)
+			for i, p := range topic.Partitions {
+				if p.Modified >= int64(now.Epoch) && (slices.Contains(p.ISR, id) || slices.Contains(p.Eligible, id)) {
+					hidden := *p
+					hidden.Modified = int64(now.Epoch) - 1
+					tp := P.TopicPartition{Topic: name, Partition: int32(i)}
+					changes = append(changes, metadata.PutPartition{TopicPartition: tp, TopicID: topic.ID, State: &hidden})
+				}
+			}
+		}
+	}
+	return changes
 }
 
 // reachAll starts telling the living brokers that are not told yet. What a broker hears first is everything,
@@ -73,6 +101,7 @@ func (t *term) meet(registered []znode.Registration) metadata.Delta {
 	for _, b := range t.cluster.image.Brokers() {
 		if !there[b.ID] {
 			delete(t.cluster.stops, b.ID)
+			delete(t.cluster.leaving, b.ID)
 			changes = append(changes, metadata.DropBroker{ID: b.ID})
 		}
 	}

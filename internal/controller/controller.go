@@ -25,6 +25,9 @@ type Options struct {
 	Config func() *config.Broker
 	// Dial connects to a broker's inter-broker listener; to the own broker, in memory.
 	Dial func(context.Context, *metadata.Broker) (net.Conn, error)
+	// MinInSync is min.insync.replicas of a topic, as far as this broker knows; nil means 1 for all. Only the
+	// number of eligible leaders depends on it, not the safety of what was committed.
+	MinInSync func(topic string) int
 	// Policy refuses new topics for reasons of the operator's; nil allows all.
 	Policy func(NewTopic) error
 	// Now is the wall clock, which stands in znodes that people read; nil means time.Now.

@@ -12,7 +12,7 @@ import (
 type member int8
 
 const (
-	// dead: its broker is not registered.
+	// dead: its broker is not registered, or cannot serve it.
 	dead member = iota
 	// bounced: its broker has registered again since the partition's state was written, so what it had
 	// only in memory is gone, and in the epoch of the state it must not lead again.
@@ -24,7 +24,7 @@ const (
 // standing says how broker id stands towards partition p.
 func (c *cluster) standing(p *metadata.Partition, id P.BrokerID) member {
 	switch broker := c.image.Broker(id); {
-	case broker == nil:
+	case broker == nil, slices.Contains(p.Offline, id):
 		return dead
 	case int64(broker.Epoch) > p.Modified, slices.Contains(p.Doubtful, id):
 		return bounced
@@ -51,6 +51,7 @@ type verdict struct {
 //     leads fewest.
 //   - Otherwise a bounced member leads alone whose log is complete: everything that was acknowledged lies
 //     in the log of every member, and a clean stop or a kill under the same kernel loses nothing of it.
+//   - Otherwise an eligible replica leads alone, whose log is complete as well (see [cluster.eligible]).
 //   - Otherwise, where all members are there and none can be better, one of them leads.
 //   - Otherwise any living replica leads, if the topic allows it and the controller has settled: records
 //     may be lost.
@@ -59,6 +60,18 @@ type verdict struct {
 // A new leader always gets a new leader epoch, also when it is the old one: a broker never leads twice in
 // one epoch.
 func decide(c *cluster, topic string, p *metadata.Partition) verdict {
+	v := choose(c, topic, p)
+	if v.next == nil && !v.stuck && slices.ContainsFunc(p.Eligible, func(id P.BrokerID) bool { return c.lost(p, id) }) {
+		v = verdict{next: c.next(p), why: "an eligible replica may have lost records"}
+	}
+	if v.next != nil {
+		v.next.Eligible = c.eligible(topic, p, v.next)
+	}
+	return v
+}
+
+// choose finds leader and in-sync set.
+func choose(c *cluster, topic string, p *metadata.Partition) verdict {
 	if p.Epoch == P.AnyEpoch {
 		return c.begin(p)
 	}
@@ -112,6 +125,9 @@ func (c *cluster) shrink(p *metadata.Partition) verdict {
 func (c *cluster) elect(p *metadata.Partition) (verdict, bool) {
 	if candidates := c.filter(p, func(m member) bool { return m == steady }); len(candidates) > 0 {
 		next := c.next(p)
+		if able := slices.DeleteFunc(slices.Clone(candidates), c.departs); len(able) > 0 {
+			candidates = able
+		}
 		next.Leader = c.pick(p, candidates)
 		next.ISR = c.filter(p, func(m member) bool { return m == steady || m == dead && c.settling })
 		return verdict{next: next, why: "elected"}, true
@@ -123,6 +139,8 @@ func (c *cluster) elect(p *metadata.Partition) (verdict, bool) {
 	switch {
 	case len(complete) > 0:
 		return c.lead(p, c.pick(p, complete), "elected after a restart"), true
+	case len(c.mayLead(p)) > 0:
+		return c.lead(p, c.pick(p, c.mayLead(p)), "an eligible replica elected"), true
 	case len(alive) == len(p.ISR) && len(alive) > 0:
 		return c.lead(p, c.pick(p, alive), "elected although no replica stopped cleanly"), true
 	}
@@ -229,7 +247,7 @@ func decideAll(c cluster, partitions []P.TopicPartition) (all []decided, stuck [
 // not in sync.
 func preferLeader(c *cluster, p *metadata.Partition) (*metadata.Partition, bool) {
 	id := p.Preferred()
-	if !slices.Contains(p.ISR, id) || c.standing(p, id) != steady {
+	if !slices.Contains(p.ISR, id) || c.standing(p, id) != steady || c.departs(id) {
 		return nil, false
 	}
 	next := c.next(p)

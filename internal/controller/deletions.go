@@ -79,6 +79,9 @@ func (t *term) stopped(a answer, response *kmsg.StopReplicaResponse) error {
 	for _, p := range response.Partitions {
 		tp := P.TopicPartition{Topic: p.Topic, Partition: p.Partition}
 		d := t.deletions[p.Topic]
+		if d == nil && erased[tp] {
+			t.erased(tp, a.broker, P.Code(p.ErrorCode))
+		}
 		if d == nil || !erased[tp] {
 			continue
 		}

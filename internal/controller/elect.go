@@ -58,6 +58,9 @@ func (t *term) electLeaders(kind ElectionType, partitions []P.TopicPartition) ([
 		}
 		results = append(results, ElectionResult{tp, err})
 	}
+	for i := range elected {
+		elected[i].to.Eligible = scratch.eligible(elected[i].Topic, elected[i].from, elected[i].to)
+	}
 	written, err := t.write(elected)
 	for tp, i := range at {
 		if !written[tp] {

@@ -53,6 +53,11 @@ func (t *term) load() error {
 	if err := t.survive(t.decide(t.all())); err != nil {
 		return err
 	}
+	if err := t.survive(t.resumeMoves()); err != nil {
+		return err
+	}
+	t.look.requests, t.look.notifications = true, true
+	t.armBalance(firstBalance)
 	t.controller.options.Logger.Info("controller: loaded the cluster", "brokers", len(brokers), "topics", len(topics),
 		"partitions", t.cluster.image.PartitionCount(), "took", t.controller.options.Now().Sub(began))
 	return nil
@@ -234,6 +239,6 @@ func (t *term) fillState(p *metadata.Partition, tp P.TopicPartition, r coordinat
 		return nil
 	}
 	p.Leader, p.LeaderEpoch, p.ISR, p.Recovering = state.Leader, state.LeaderEpoch, state.ISR, state.Recovering
-	p.ControllerEpoch, p.Doubtful = state.ControllerEpoch, state.Doubtful
+	p.ControllerEpoch, p.Doubtful, p.Eligible = state.ControllerEpoch, state.Doubtful, state.Eligible
 	return nil
 }

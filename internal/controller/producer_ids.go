@@ -9,6 +9,18 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
+// AllocateProducerIDsFor is AllocateProducerIDs for a broker that says which life of it asks.
+func (c *Controller) AllocateProducerIDsFor(ctx context.Context, broker P.BrokerID, epoch P.BrokerEpoch) (first P.ProducerID, count int32, err error) {
+	image := c.Image()
+	if image == nil {
+		return P.NoProducerID, 0, P.NotController
+	}
+	if b := image.Broker(broker); b == nil || b.Epoch != epoch {
+		return P.NoProducerID, 0, P.StaleBrokerEpoch
+	}
+	return c.AllocateProducerIDs(ctx, broker)
+}
+
 // AllocateProducerIDs reserves a block of producer ids for a broker, and returns its first id and how many
 // there are. No id is ever in two blocks; one whose reservation was not heard of is lost.
 func (c *Controller) AllocateProducerIDs(ctx context.Context, broker P.BrokerID) (first P.ProducerID, count int32, err error) {

@@ -21,8 +21,13 @@ func (t *term) commit(changes ...metadata.Change) {
 				if t.untold(c.TopicPartition, c.New) {
 					continue
 				}
-				fresh := c.New.LeaderEpoch == 0 && (c.Old == nil || c.Old.Epoch == P.AnyEpoch)
-				t.tell(b, id, c.TopicPartition, told{topicID: c.TopicID, state: c.New, fresh: fresh})
+				what := told{topicID: c.TopicID, state: c.New, fresh: freshOn(id, c)}
+				if ordered := c.Old == nil || c.Old.Epoch == P.AnyEpoch || c.New.LeaderEpoch != c.Old.LeaderEpoch; ordered {
+					t.tell(b, id, c.TopicPartition, what)
+				} else { // its leader has asked for the change, and its followers need not know
+					b.amend(c.TopicPartition, what)
+					b.metadata(t.cluster.image, c.TopicPartition, what)
+				}
 			}
 			if t.refresh {
 				b.refresh(t.cluster.image)
@@ -30,6 +35,14 @@ func (t *term) commit(changes ...metadata.Change) {
 		})
 	}
 	t.refresh = false
+}
+
+// freshOn reports whether broker id gets its replica of a partition only now.
+func freshOn(id P.BrokerID, c metadata.PartitionChange) bool {
+	if c.Old == nil || c.Old.Epoch == P.AnyEpoch {
+		return c.New.LeaderEpoch == 0
+	}
+	return slices.Contains(c.New.Adding, id) && !slices.Contains(c.Old.Replicas, id)
 }
 
 // untold reports whether a state must not be pushed: there is none, it has to be read again first, or the
@@ -108,13 +121,13 @@ func (t *term) answered(a answer) error {
 		logger.Warn("a broker refuses a request of the controller",
 			"broker", a.broker, "request", kmsg.NameForKey(a.request.Key()), "error", code)
 		if response, ok := a.response.(*kmsg.LeaderAndISRResponse); ok {
-			t.ordered(a, response, code)
+			return t.ordered(a, response, code)
 		}
 		return nil
 	}
 	switch response := a.response.(type) {
 	case *kmsg.LeaderAndISRResponse:
-		t.ordered(a, response, P.None)
+		return t.ordered(a, response, P.None)
 	case *kmsg.StopReplicaResponse:
 		return t.stopped(a, response)
 	}

@@ -26,10 +26,10 @@ type refusals struct {
 }
 
 // ordered looks at the answer to a LeaderAndIsr. whole is its error as a whole.
-func (t *term) ordered(a answer, response *kmsg.LeaderAndISRResponse, whole P.Code) {
+func (t *term) ordered(a answer, response *kmsg.LeaderAndISRResponse, whole P.Code) error {
 	request, ok := a.request.(*kmsg.LeaderAndISRRequest)
 	if !ok {
-		return
+		return nil
 	}
 	type place struct {
 		topic     P.TopicID
@@ -41,16 +41,31 @@ func (t *term) ordered(a answer, response *kmsg.LeaderAndISRResponse, whole P.Co
 			codes[place{topic.TopicID, p.Partition}] = P.Code(p.ErrorCode)
 		}
 	}
+	var offline, served []P.TopicPartition
 	for _, topic := range request.TopicStates {
 		for _, p := range topic.PartitionStates {
 			code := whole
 			if code == P.None {
 				code = codes[place{topic.TopicID, p.Partition}]
 			}
-			t.judge(a.broker, P.TopicPartition{Topic: topic.Topic, Partition: p.Partition}, p.IsNew, code)
+			tp := P.TopicPartition{Topic: topic.Topic, Partition: p.Partition}
+			t.judge(a.broker, tp, p.IsNew, code)
+			switch code {
+			case P.KafkaStorageError:
+				offline = append(offline, tp)
+			case P.None, P.StaleControllerEpoch: // carried out now, or before
+				served = append(served, tp)
+			}
 		}
 	}
 	t.armRepeat()
+	if b := t.cluster.image.Broker(a.broker); b == nil || b.Epoch != a.epoch {
+		return nil // it has begun another life
+	}
+	if err := t.setOffline(a.broker, offline, true); err != nil {
+		return t.survive(err)
+	}
+	return t.survive(t.setOffline(a.broker, served, false))
 }
 
 // judge notes what a broker answered for one partition.

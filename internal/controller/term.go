@@ -41,13 +41,20 @@ type term struct {
 	// deletions holds the topics on their way out. They stay in the image until they are gone, so that the
 	// next controller finds what this one was doing; decisions and pushes leave them out.
 	deletions map[string]*deletion
+	// moving holds the partitions that are being reassigned, and ending those whose old replicas are being
+	// deleted; requested is what an old tool has asked for that has not ended.
+	moving    map[P.TopicPartition]bool
+	ending    map[P.TopicPartition]*ending
+	requested []znode.Reassignment
 	// queues holds those of the living brokers that are being told.
 	queues map[P.BrokerID]*live
 
 	// What has to be read again. The flags mean everything of their kind.
 	look struct {
 		brokers, topics, deletions bool
+		requests, notifications    bool // znodes of old tools, and of brokers
 		all                        bool // not to be read, but to be decided about
+		moves                      bool // reassignments may have come further
 		topic                      map[string]bool
 		state                      map[P.TopicPartition]bool
 	}
@@ -58,7 +65,10 @@ type term struct {
 	retry   <-chan time.Time // set while something could not be read or written
 	settle  <-chan time.Time // set while settling
 	again   <-chan time.Time // set while a replica refused to be deleted
-	unmet   refusals
+	// balancing fires at balanceAt, when leadership is looked at.
+	balancing <-chan time.Time
+	balanceAt time.Time
+	unmet     refusals
 
 	// Shared with the goroutines of requests and queues.
 
@@ -85,17 +95,23 @@ func newTerm(c *Controller, session coordination.Session, won coordination.Leade
 		controller: c, session: session, guard: won.Guard,
 		cluster: cluster{
 			image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(),
+			leaving: map[P.BrokerID]P.BrokerEpoch{}, minimum: c.options.MinInSync,
 			epoch: P.ControllerEpoch(won.Epoch),
 		},
 		spoken: map[string]string{}, deletions: map[string]*deletion{}, queues: map[P.BrokerID]*live{},
 		requests: make(chan func() error, maxRequests), answers: make(chan answer), done: make(chan struct{}),
 	}
+	t.moving, t.ending = map[P.TopicPartition]bool{}, map[P.TopicPartition]*ending{}
 	t.look.topic, t.look.state, t.owed = map[string]bool{}, map[P.TopicPartition]bool{}, map[P.TopicPartition]bool{}
 	return t
 }
 
 // watches are what a term hears of the store.
-type watches struct{ brokers, topics, deletions, controller coordination.Watch }
+type watches struct {
+	brokers, topics, deletions, controller coordination.Watch
+	// reassignments and elections are single znodes, changes and dirs lists of announcements.
+	reassignments, elections, changes, dirs coordination.Watch
+}
 
 // run leads until ctx ends, the session is lost or somebody else leads, and returns why.
 func (t *term) run(ctx context.Context) error {
@@ -136,6 +152,10 @@ func (t *term) watch() (w watches, err error) {
 		{&w.brokers, znode.BrokersPath, coordination.Subtree},
 		{&w.topics, znode.TopicsPath, coordination.Subtree},
 		{&w.deletions, znode.DeleteTopicsPath, coordination.Children},
+		{&w.reassignments, znode.ReassignPartitionsPath, coordination.Node},
+		{&w.elections, znode.PreferredElectionPath, coordination.Node},
+		{&w.changes, znode.IsrChangesPath, coordination.Children},
+		{&w.dirs, znode.LogDirEventsPath, coordination.Children},
 	} {
 		if *one.at, err = t.session.Watch(t.ctx, one.path, one.mode); err != nil {
 			return w, err
@@ -145,7 +165,7 @@ func (t *term) watch() (w watches, err error) {
 }
 
 func (w watches) close() {
-	for _, one := range []coordination.Watch{w.brokers, w.topics, w.deletions, w.controller} {
+	for _, one := range []coordination.Watch{w.brokers, w.topics, w.deletions, w.controller, w.reassignments, w.elections, w.changes, w.dirs} {
 		if one != nil {
 			one.Close()
 		}
@@ -168,6 +188,16 @@ func (t *term) wait(w watches) error {
 		}
 	case <-w.deletions.Events():
 		t.look.deletions = true
+	case <-w.reassignments.Events():
+		t.look.requests = true
+	case <-w.elections.Events():
+		t.look.requests = true
+	case <-w.changes.Events():
+		t.look.notifications = true
+	case <-w.dirs.Events():
+		t.look.notifications = true
+	case <-t.balancing:
+		return t.survive(t.balance())
 	case <-w.controller.Events():
 		return t.stillLeading()
 	case request := <-t.requests:
@@ -181,6 +211,7 @@ func (t *term) wait(w watches) error {
 	case <-t.again:
 		t.again = nil
 		t.repeatDeletions()
+		t.repeatErasures()
 	case <-t.unmet.repeat:
 		t.repeatOrders()
 	case <-t.session.Done():
@@ -207,7 +238,9 @@ func (t *term) stillLeading() error {
 // to be looked at, and is tried again a little later.
 func (t *term) work() error {
 	for range workRounds {
-		for _, step := range []func() error{t.readBrokers, t.readTopics, t.readDeletions, t.decideAgain, t.readStates} {
+		for _, step := range []func() error{
+			t.readBrokers, t.readTopics, t.readDeletions, t.decideAgain, t.readNotifications, t.readStates, t.readRequests, t.advanceMoves,
+		} {
 			if err := t.survive(step()); err != nil {
 				return err
 			}
@@ -228,7 +261,7 @@ const workRounds = 3
 
 // looking reports whether there is anything to be read again.
 func (t *term) looking() bool {
-	return t.look.brokers || t.look.topics || t.look.deletions || t.look.all || len(t.look.topic) > 0 || len(t.look.state) > 0
+	return t.look.brokers || t.look.topics || t.look.deletions || t.look.requests || t.look.notifications || t.look.all || t.look.moves || len(t.look.topic) > 0 || len(t.look.state) > 0
 }
 
 // survive sorts an error of the store: one that ends the term is returned, any other makes work try again.
@@ -251,6 +284,7 @@ func (t *term) change(changes ...metadata.Change) metadata.Delta {
 	image, d := t.cluster.image.With(changes...)
 	t.cluster.image = image
 	t.cluster.loads.apply(d.Partitions)
+	t.follow(d.Partitions)
 	for _, topic := range d.Deleted {
 		if t.spoken[metricName(topic.Name)] == topic.Name {
 			delete(t.spoken, metricName(topic.Name))
@@ -263,6 +297,17 @@ func (t *term) change(changes ...metadata.Change) metadata.Delta {
 	}
 	t.published.Store(image)
 	return d
+}
+
+// follow keeps track of the partitions that are being reassigned.
+func (t *term) follow(changes []metadata.PartitionChange) {
+	for _, c := range changes {
+		if c.New != nil && moving(c.New) {
+			t.moving[c.TopicPartition], t.look.moves = true, true
+		} else {
+			delete(t.moving, c.TopicPartition)
+		}
+	}
 }
 
 // reach starts telling a living broker, beginning with all that it has to know.

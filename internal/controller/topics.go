@@ -127,7 +127,10 @@ func (t *term) grown(topic *metadata.Topic, now znode.Topic) error {
 		case fresh == nil:
 			continue
 		case old != nil:
-			if slices.Equal(old.Replicas, fresh.Replicas) && slices.Equal(old.Adding, fresh.Adding) && slices.Equal(old.Removing, fresh.Removing) {
+			if e := t.ending[tp]; e != nil && sameAssignment(e.stored, fresh) {
+				continue // the znode does not say yet that the reassignment has ended
+			}
+			if sameAssignment(old, fresh) {
 				continue
 			}
 			moved := *old
@@ -167,4 +170,9 @@ func (t *term) takeIn(names []string) error {
 	t.commitDecided(partitions, changes)
 	t.look.deletions = true // the request for its deletion may have been seen before the topic
 	return t.decide(partitions)
+}
+
+// sameAssignment reports whether two partitions have the same replicas, and are reassigned in the same way.
+func sameAssignment(a, b *metadata.Partition) bool {
+	return slices.Equal(a.Replicas, b.Replicas) && slices.Equal(a.Adding, b.Adding) && slices.Equal(a.Removing, b.Removing)
 }

@@ -35,6 +35,9 @@ type world struct {
 //	state t-0 leader=1 isr=1,2   overwrites a state, as of the next zxid
 //	decide [unclean=t]           decides about everything, and writes it
 //	settling on                  the controller has just started cold
+//	min 2                        is min.insync.replicas of all topics; by default 1
+//	leaving 2                    broker 2 has asked to be shut down
+//	alter 1 t-0 epoch=1 version=2 isr=1,2:17     its leader asks for another in-sync set, 17 being an epoch
 //	elect preferred t-0          elects by request
 //	place 4 2                    places partitions with replicas, and counts
 //	plan t partitions=1 factor=1 assign=0:1,2 k=v    what a new topic comes to
@@ -56,7 +59,7 @@ func transcript(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	w := &world{random: rand.New(rand.NewPCG(1, 2))}
-	w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1}
+	w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1, leaving: map[P.BrokerID]P.BrokerEpoch{}}
 	var out strings.Builder
 	for block := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n\n") {
 		input, _, found := strings.Cut(block, "\n----")
@@ -123,6 +126,13 @@ func (w *world) run(words []string) []string {
 		return w.decide(named)
 	case "settling":
 		w.cluster.settling = plain[0] == "on"
+	case "min":
+		w.cluster.minimum = func(string) int { return number(plain[0]) }
+	case "leaving":
+		id := ids(plain[0])[0]
+		w.cluster.leaving[id] = w.cluster.image.Broker(id).Epoch
+	case "alter":
+		return w.alter(plain, named)
 	case "elect":
 		return w.elect(plain)
 	case "place":
@@ -186,12 +196,45 @@ func (w *world) write(changes []decided) []string {
 		w.change(metadata.PutPartition{TopicPartition: d.TopicPartition, TopicID: d.topicID, State: d.to})
 		line := fmt.Sprintf("%s leader %d→%d epoch %d→%d isr %v→%v: %s", d.TopicPartition, d.from.Leader, d.to.Leader,
 			d.from.LeaderEpoch, d.to.LeaderEpoch, d.from.ISR, d.to.ISR, d.why)
+		if len(d.to.Eligible) > 0 {
+			line += fmt.Sprint(" (eligible ", d.to.Eligible, ")")
+		}
 		if d.to.Recovering {
 			line += " (recovering)"
 		}
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// alter lets a leader ask for another in-sync set, and writes it.
+func (w *world) alter(plain []string, named map[string]string) []string {
+	tp, _ := P.PartitionOfDir(plain[1])
+	topic := w.cluster.image.Topic(tp.Topic)
+	p := topic.Partition(tp.Partition)
+	a := Alteration{TopicPartition: tp, LeaderEpoch: p.LeaderEpoch, Epoch: p.Epoch, Recovering: named["recovering"] != ""}
+	if text, ok := named["epoch"]; ok {
+		a.LeaderEpoch = P.LeaderEpoch(number(text))
+	}
+	if text, ok := named["version"]; ok {
+		a.Epoch = P.PartitionEpoch(number(text))
+	}
+	for member := range strings.SplitSeq(named["isr"], ",") {
+		id, epoch, told := strings.Cut(member, ":")
+		m := Member{ID: ids(id)[0], Epoch: P.NoBrokerEpoch}
+		if told {
+			m.Epoch = P.BrokerEpoch(number(epoch))
+		}
+		a.ISR = append(a.ISR, m)
+	}
+	next, err := alter(&w.cluster, ids(plain[0])[0], p, a)
+	switch {
+	case err != nil:
+		return []string{fmt.Sprint(P.CodeOf(err))}
+	case next == nil:
+		return []string{fmt.Sprintf("%s is so: isr %v version %d", tp, p.ISR, p.Epoch)}
+	}
+	return w.write([]decided{{TopicPartition: tp, topicID: topic.ID, from: p, to: next, why: whyAltered(p, next)}})
 }
 
 func (w *world) elect(plain []string) []string {

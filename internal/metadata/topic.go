@@ -49,6 +49,11 @@ type Partition struct {
 	// Doubtful lists the members of the ISR that may have lost records by a restart while the partition had
 	// no leader. Only the controller knows them; they are nil where there is a leader.
 	Doubtful []P.BrokerID
+	// Eligible lists replicas outside of the ISR that have all that was ever committed, since the ISR has been
+	// smaller than min.insync.replicas ever after they left it (KIP-966). While there are any, the leader's
+	// watermark stands still; to move it the leader has them forgotten first, by an AlterPartition that asks
+	// for the ISR as it is. In a broker's view only LeaderAndIsr fills it.
+	Eligible []P.BrokerID
 	// Recovering is true after an unclean election until the leader has cleaned up (KIP-704).
 	Recovering bool
 }
@@ -78,7 +83,7 @@ func (p *Partition) Equal(o *Partition) bool {
 		p.ControllerEpoch == o.ControllerEpoch && p.Modified == o.Modified && p.Recovering == o.Recovering &&
 		slices.Equal(p.Replicas, o.Replicas) && slices.Equal(p.ISR, o.ISR) && slices.Equal(p.Adding, o.Adding) &&
 		slices.Equal(p.Removing, o.Removing) && slices.Equal(p.Offline, o.Offline) &&
-		slices.Equal(p.Doubtful, o.Doubtful)
+		slices.Equal(p.Doubtful, o.Doubtful) && slices.Equal(p.Eligible, o.Eligible)
 }
 
 // Partition finds one partition by its number; nil where the topic has fewer or nobody told of it.

@@ -1,6 +1,45 @@
 package peer
 
-// FullMetadataTag marks an UpdateMetadata of ours that holds all partitions there are: what is not in it
-// does not exist any more. Without it a broker that did not hear of a deletion, since the controller died,
-// would show the topic for ever, as Kafka's brokers do. They skip tags that they do not know.
-const FullMetadataTag = 0x6261726e // "barn"
+import (
+	"encoding/binary"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// The tags that Barnabas adds to Kafka's messages. Kafka's brokers skip tags that they do not know.
+const (
+	// FullMetadataTag marks an UpdateMetadata of ours that holds all partitions there are: what is not in it
+	// does not exist any more. Without it a broker that did not hear of a deletion, since the controller died,
+	// would show the topic for ever, as Kafka's brokers do.
+	FullMetadataTag = 0x6261726e // "barn"
+
+	// EligibleTag lists, in a partition of LeaderAndIsr and of the answer to AlterPartition, the eligible
+	// replicas outside of the in-sync set (KIP-966), with four bytes each. Where there are none there is no tag.
+	EligibleTag = 0x62617265 // "bare"
+)
+
+// SetEligible puts eligible replicas into the tags of a partition.
+func SetEligible(tags *kmsg.Tags, ids []P.BrokerID) {
+	if len(ids) == 0 {
+		return
+	}
+	value := make([]byte, 0, 4*len(ids))
+	for _, id := range ids {
+		value = binary.BigEndian.AppendUint32(value, uint32(id))
+	}
+	tags.Set(EligibleTag, value)
+}
+
+// Eligible finds the eligible replicas in the tags of a partition; nil where there are none.
+func Eligible(tags *kmsg.Tags) []P.BrokerID {
+	var ids []P.BrokerID
+	tags.Each(func(tag uint32, value []byte) {
+		for tag == EligibleTag && len(value) >= 4 {
+			ids = append(ids, P.BrokerID(binary.BigEndian.Uint32(value)))
+			value = value[4:]
+		}
+	})
+	return ids
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/peer"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -76,6 +77,7 @@ func ordersOf(q *kmsg.LeaderAndISRRequest) []order {
 				Leader: P.BrokerID(p.Leader), LeaderEpoch: P.LeaderEpoch(p.LeaderEpoch), Epoch: P.PartitionEpoch(p.ZKVersion),
 				ControllerEpoch: P.ControllerEpoch(p.ControllerEpoch), Replicas: ids(p.Replicas), ISR: ids(p.ISR),
 				Adding: ids(p.AddingReplicas), Removing: ids(p.RemovingReplicas), Recovering: p.LeaderRecoveryState == 1,
+				Eligible: peer.Eligible(&p.UnknownTags),
 			},
 		})
 	}

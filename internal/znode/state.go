@@ -14,7 +14,8 @@ import (
 //	{"controller_epoch":1,"leader":3,"version":1,"leader_recovery_state":1,"leader_epoch":3,"isr":[3]}
 //
 // Barnabas adds "barnabas_doubtful":[1,2] to a state without a leader where members of the in-sync set have
-// restarted in a way that may have cost them records. A state that somebody else writes does not have it.
+// restarted in a way that may have cost them records, and "barnabas_eligible":[3] where replicas outside of
+// the in-sync set have all that was committed (KIP-966). A state that somebody else writes has neither.
 type State struct {
 	// ControllerEpoch is that of the controller that wrote the state.
 	ControllerEpoch P.ControllerEpoch
@@ -28,6 +29,8 @@ type State struct {
 	Recovering bool
 	// Doubtful lists members of the ISR that may have lost records by a restart.
 	Doubtful []P.BrokerID
+	// Eligible lists replicas outside of the ISR that have all that was committed.
+	Eligible []P.BrokerID
 }
 
 // PartitionsPath is the parent of a topic's partitions; it has no data.
@@ -45,7 +48,7 @@ func StatePath(tp P.TopicPartition) string { return PartitionPath(tp) + "/state"
 func StateOf(p *metadata.Partition) State {
 	return State{
 		ControllerEpoch: p.ControllerEpoch, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch,
-		ISR: p.ISR, Recovering: p.Recovering, Doubtful: p.Doubtful,
+		ISR: p.ISR, Recovering: p.Recovering, Doubtful: p.Doubtful, Eligible: p.Eligible,
 	}
 }
 
@@ -63,13 +66,16 @@ func EncodeState(s State) []byte {
 	if len(s.Doubtful) > 0 {
 		dst = appendIDs(append(dst, `,"barnabas_doubtful":`...), s.Doubtful)
 	}
+	if len(s.Eligible) > 0 {
+		dst = appendIDs(append(dst, `,"barnabas_eligible":`...), s.Eligible)
+	}
 	return append(dst, '}')
 }
 
 // Equal reports whether two states say the same.
 func (s State) Equal(o State) bool {
 	return s.ControllerEpoch == o.ControllerEpoch && s.Leader == o.Leader && s.LeaderEpoch == o.LeaderEpoch &&
-		s.Recovering == o.Recovering && slices.Equal(s.ISR, o.ISR) && slices.Equal(s.Doubtful, o.Doubtful)
+		s.Recovering == o.Recovering && slices.Equal(s.ISR, o.ISR) && slices.Equal(s.Doubtful, o.Doubtful) && slices.Equal(s.Eligible, o.Eligible)
 }
 
 // DecodeState reads the znode of one partition.
@@ -89,9 +95,10 @@ func decodeState(tp P.TopicPartition, data []byte) (State, error) {
 		ISR             []P.BrokerID      `json:"isr"`
 		Recovery        int8              `json:"leader_recovery_state"`
 		Doubtful        []P.BrokerID      `json:"barnabas_doubtful"`
+		Eligible        []P.BrokerID      `json:"barnabas_eligible"`
 	}{Leader: P.NoBroker}
 	if err := decode(StatePath(tp), data, &v); err != nil {
 		return State{}, err
 	}
-	return State{v.ControllerEpoch, v.Leader, v.LeaderEpoch, v.ISR, v.Recovery == 1, v.Doubtful}, nil
+	return State{v.ControllerEpoch, v.Leader, v.LeaderEpoch, v.ISR, v.Recovery == 1, v.Doubtful, v.Eligible}, nil
 }

@@ -28,6 +28,22 @@ type Topic struct {
 // TopicPath is the znode of one topic.
 func TopicPath(topic string) string { return TopicsPath + "/" + topic }
 
+// Assign gives one partition, which has replicas already, other ones.
+func (t *Topic) Assign(partition int32, replicas, adding, removing []P.BrokerID) {
+	t.Replicas[partition] = replicas
+	for _, moves := range []struct {
+		of  *map[int32][]P.BrokerID
+		ids []P.BrokerID
+	}{{&t.Adding, adding}, {&t.Removing, removing}} {
+		if *moves.of == nil {
+			*moves.of = map[int32][]P.BrokerID{}
+		}
+		if delete(*moves.of, partition); len(moves.ids) > 0 {
+			(*moves.of)[partition] = moves.ids
+		}
+	}
+}
+
 // EncodeTopic writes the znode.
 func EncodeTopic(t Topic) []byte {
 	dst := make([]byte, 0, 96+16*len(t.Replicas))

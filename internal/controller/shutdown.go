@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// ControlledShutdown takes leadership and membership in in-sync sets away from a broker that wants to stop, in
+// that life of it; epoch NoBrokerEpoch means whatever life. It returns the partitions that the broker still
+// leads although they have other replicas, none of which may lead: the broker may ask again later, or stop
+// all the same. Until it is gone it becomes neither leader nor in sync again.
+func (c *Controller) ControlledShutdown(ctx context.Context, id P.BrokerID, epoch P.BrokerEpoch) ([]P.TopicPartition, error) {
+	type outcome struct {
+		remaining []P.TopicPartition
+		err       error
+	}
+	o, err := ask(ctx, c, func(t *term) (outcome, error) {
+		remaining, refusal, err := t.shutDown(id, epoch)
+		if refusal == nil {
+			refusal = failed(err)
+		}
+		return outcome{remaining, refusal}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return o.remaining, o.err
+}
+
+// shutDown writes and pushes all that has to change, many partitions in one transaction. The last error is
+// one of the store.
+func (t *term) shutDown(id P.BrokerID, epoch P.BrokerEpoch) ([]P.TopicPartition, error, error) {
+	broker := t.cluster.image.Broker(id)
+	switch {
+	case broker == nil:
+		t.look.brokers = true
+		return nil, P.BrokerNotAvailable, nil
+	case epoch != P.NoBrokerEpoch && epoch != broker.Epoch:
+		t.look.brokers = true
+		return nil, P.StaleBrokerEpoch, nil
+	}
+	t.cluster.leaving[id] = broker.Epoch
+	t.controller.options.Logger.Info("controller: a broker wants to stop", "broker", id, "broker-epoch", broker.Epoch)
+	partitions := t.partitions(func(p *metadata.Partition) bool { return slices.Contains(p.ISR, id) })
+	all := departures(t.cluster, id, partitions)
+	written, err := t.write(all)
+	t.stopFollowing(id, all, written)
+	var remaining []P.TopicPartition
+	for _, tp := range partitions {
+		if p := t.cluster.image.Partition(tp); p != nil && p.Leader == id && len(p.Replicas) > 1 {
+			remaining = append(remaining, tp)
+		}
+	}
+	return remaining, nil, err
+}
+
+// stopFollowing tells a broker that is about to stop to leave its followers alone: they are not in sync any
+// more, and would only ask to be.
+func (t *term) stopFollowing(id P.BrokerID, all []decided, written map[P.TopicPartition]bool) {
+	q := t.queues[id]
+	if q == nil {
+		return
+	}
+	q.add(func(b *backlog) {
+		for _, d := range all {
+			if written[d.TopicPartition] && d.from.Leader != id {
+				b.stop(t.cluster.image, d.TopicPartition, d.to.LeaderEpoch, false)
+			}
+		}
+	})
+}
+
+// departures says what the states of partitions become when a broker leaves their in-sync sets on its own
+// wish. It leaves c.loads as they were.
+func departures(c cluster, id P.BrokerID, partitions []P.TopicPartition) []decided {
+	c.loads = c.loads.clone()
+	var all []decided
+	for _, tp := range partitions {
+		topic := c.image.Topic(tp.Topic)
+		if p := topic.Partition(tp.Partition); p != nil {
+			if next := depart(&c, p, id); next != nil {
+				next.Eligible = c.eligible(tp.Topic, p, next)
+				all = append(all, decided{TopicPartition: tp, topicID: topic.ID, from: p, to: next, why: "broker " + text(int64(id)) + " wants to stop"})
+			}
+		}
+	}
+	return all
+}
+
+// depart is the state of one partition without a broker; nil where nobody else is in sync and may lead.
+func depart(c *cluster, p *metadata.Partition, id P.BrokerID) *metadata.Partition {
+	stay := c.filter(p, func(m member) bool { return m == steady || m == dead && c.settling })
+	stay = slices.DeleteFunc(stay, func(other P.BrokerID) bool { return other == id })
+	if p.Epoch == P.AnyEpoch || len(stay) == 0 {
+		return nil
+	}
+	next := c.next(p)
+	next.ISR = stay
+	if p.Leader != id {
+		return next
+	}
+	able := slices.DeleteFunc(c.living(stay), c.departs)
+	if len(able) == 0 {
+		return nil
+	}
+	next.Leader = c.pick(p, able)
+	return next
+}
+
+// departs reports whether a living broker has asked to be shut down.
+func (c *cluster) departs(id P.BrokerID) bool {
+	b := c.image.Broker(id)
+	return b != nil && c.leaving[id] == b.Epoch
+}

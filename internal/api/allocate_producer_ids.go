@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -18,4 +19,22 @@ func (a *API) allocateProducerIDs(ctx context.Context, r *Request, q *kmsg.Alloc
 	}
 	response.ProducerIDStart, response.ProducerIDLen = int64(first), count
 	return response
+}
+
+// askForProducerIDs gets a block of producer ids from the controller, be it this broker or another one.
+func (a *API) askForProducerIDs(ctx context.Context) (protocol.ProducerID, int32, error) {
+	if _, active := a.Controller.Epoch(); active || !a.Clustered {
+		return a.Controller.AllocateProducerIDs(ctx, a.Self)
+	}
+	q := kmsg.NewPtrAllocateProducerIDsRequest()
+	q.BrokerID, q.BrokerEpoch = int32(a.Self), int64(a.View.BrokerEpoch())
+	answer, err := a.Forward(ctx, q)
+	if err != nil {
+		return protocol.NoProducerID, 0, err
+	}
+	response := answer.(*kmsg.AllocateProducerIDsResponse) // which is what the request makes
+	if code := protocol.Code(response.ErrorCode); code != protocol.None {
+		return protocol.NoProducerID, 0, fmt.Errorf("the controller gives no producer ids: %w", code)
+	}
+	return protocol.ProducerID(response.ProducerIDStart), response.ProducerIDLen, nil
 }

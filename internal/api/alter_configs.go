@@ -21,6 +21,13 @@ type alteration struct {
 // alterConfigs replaces all properties that were set on a resource (versions 0 to 2).
 func (a *API) alterConfigs(ctx context.Context, r *Request, q *kmsg.AlterConfigsRequest) *kmsg.AlterConfigsResponse {
 	response := respondTo(r, kmsg.NewPtrAlterConfigsResponse())
+	if answer, ok := a.forward(ctx, r, q, a.Config().Duration("request.timeout.ms")).(*kmsg.AlterConfigsResponse); ok {
+		for i := range answer.Resources {
+			one := &answer.Resources[i]
+			a.awaitConfig(ctx, int8(one.ResourceType), one.ResourceName, q.ValidateOnly, &one.ErrorCode)
+		}
+		return answer
+	}
 	wanted := make([]alteration, len(q.Resources))
 	for i, resource := range q.Resources {
 		wanted[i] = alteration{kind: int8(resource.ResourceType), name: resource.ResourceName, replace: true}
@@ -40,6 +47,13 @@ func (a *API) alterConfigs(ctx context.Context, r *Request, q *kmsg.AlterConfigs
 // incrementalAlterConfigs changes single properties of a resource (versions 0 and 1, KIP-339).
 func (a *API) incrementalAlterConfigs(ctx context.Context, r *Request, q *kmsg.IncrementalAlterConfigsRequest) *kmsg.IncrementalAlterConfigsResponse {
 	response := respondTo(r, kmsg.NewPtrIncrementalAlterConfigsResponse())
+	if answer, ok := a.forward(ctx, r, q, a.Config().Duration("request.timeout.ms")).(*kmsg.IncrementalAlterConfigsResponse); ok {
+		for i := range answer.Resources {
+			one := &answer.Resources[i]
+			a.awaitConfig(ctx, int8(one.ResourceType), one.ResourceName, q.ValidateOnly, &one.ErrorCode)
+		}
+		return answer
+	}
 	wanted := make([]alteration, len(q.Resources))
 	for i, resource := range q.Resources {
 		wanted[i] = alteration{kind: int8(resource.ResourceType), name: resource.ResourceName}
@@ -54,6 +68,17 @@ func (a *API) incrementalAlterConfigs(ctx context.Context, r *Request, q *kmsg.I
 		response.Resources = append(response.Resources, resource)
 	}
 	return response
+}
+
+// awaitConfig reads what the controller has written, so that this broker's image shows it.
+func (a *API) awaitConfig(ctx context.Context, kind int8, name string, validateOnly bool, code *int16) {
+	entity, err := a.entityOf(kind, name)
+	if *code != 0 || validateOnly || err != nil {
+		return
+	}
+	if err := a.View.Refresh(ctx, entity); err != nil {
+		*code = int16(protocol.CodeOf(err))
+	}
 }
 
 // alterAll changes each resource by itself: one that fails does not keep the others from it. Changes are

@@ -42,6 +42,8 @@ type Options struct {
 	Now func() time.Time
 	// Observe is told of every answered request; it must be quick. Nil for nobody.
 	Observe func(Observation)
+	// Forward sends a request to the active controller and returns its answer; used where Clustered is true.
+	Forward func(context.Context, kmsg.Request) (kmsg.Response, error)
 	// Draining is closed when the broker begins to stop, and waits for the requests in flight; nil for never.
 	Draining func() <-chan struct{}
 	// Logger gets what an operator should know.
@@ -70,7 +72,7 @@ type API struct {
 // New makes the API of one broker.
 func New(o Options) *API {
 	slots := int(o.Config().Int("max.incremental.fetch.session.cache.slots"))
-	return &API{Options: o, routes: newRoutes(), sessions: newSessions(slots, o.Now), traffic: newTraffic(), pools: newPools()}
+	return &API{Options: o, routes: newRoutes(), sessions: newSessions(slots, o.Now), traffic: newTraffic(), pools: newPools(), producers: producerIDs{turn: make(chan struct{}, 1)}}
 }
 
 // draining is readable while the broker stops: what waits for something to come answers with what it has.
@@ -93,6 +95,8 @@ type Request struct {
 
 	frame *server.Frame
 	pools *pools
+	// forwarded says that another broker sends the request on: it must not travel further.
+	forwarded bool
 }
 
 // Handle is the [server.Handler] of this API. An unknown key, a version that is not served and a body that
@@ -118,6 +122,9 @@ func (a *API) dispatch(ctx context.Context, r *Request, body []byte) server.Repl
 	if route == nil || route.internal && !a.fromBroker(r.Conn) {
 		return a.refuse(r.Conn, "a request has an unknown API key", "key", r.Key)
 	}
+	if a.Clustered && !route.internal && !a.admitted(ctx) {
+		return server.Reply{Close: true}
+	}
 	if r.Key == int16(kmsg.ApiVersions) && !route.serves(r.Version) {
 		return a.apiVersionsTooNew(r)
 	}
@@ -131,6 +138,23 @@ func (a *API) dispatch(ctx context.Context, r *Request, body []byte) server.Repl
 // authentication that is a matter of listeners, as in Kafka.
 func (a *API) fromBroker(c *server.Conn) bool {
 	return c.Internal || a.Clustered && c.Listener == a.Config().InterBrokerListener()
+}
+
+// admitted waits until the controller has told this broker what there is: before that a client would learn that
+// its topics are gone. It reports false where the broker stops or the connection ends first.
+func (a *API) admitted(ctx context.Context) bool {
+	select {
+	case <-a.View.Ready():
+		return true
+	default:
+	}
+	select {
+	case <-a.View.Ready():
+		return true
+	case <-a.draining():
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // observed reports the request once it is answered.

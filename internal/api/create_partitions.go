@@ -14,8 +14,15 @@ import (
 // An assignment names the brokers of the new partitions only.
 func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
 	response := respondTo(r, kmsg.NewPtrCreatePartitionsResponse())
+	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
+	if answer, ok := elsewhere.(*kmsg.CreatePartitionsResponse); ok {
+		if !q.ValidateOnly {
+			a.awaitGrown(ctx, q, answer)
+		}
+		return answer
+	}
 	topics := make([]controller.Growth, 0, len(q.Topics))
 	for _, t := range q.Topics {
 		grow := controller.Growth{Topic: t.Topic, Count: t.Count}

@@ -16,8 +16,15 @@ import (
 // image shows them, so that a client may use them at once.
 func (a *API) createTopics(ctx context.Context, r *Request, q *kmsg.CreateTopicsRequest) *kmsg.CreateTopicsResponse {
 	response := respondTo(r, kmsg.NewPtrCreateTopicsResponse())
+	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
+	if answer, ok := elsewhere.(*kmsg.CreateTopicsResponse); ok {
+		if !q.ValidateOnly {
+			a.awaitCreated(ctx, answer)
+		}
+		return answer
+	}
 	topics := make([]controller.NewTopic, 0, len(q.Topics))
 	for i := range q.Topics {
 		topics = append(topics, newTopic(&q.Topics[i]))
@@ -57,6 +64,14 @@ func (a *API) create(ctx context.Context, topics []controller.NewTopic, validate
 	return results
 }
 
+// createOwn makes topics that this broker wants by itself.
+func (a *API) createOwn(ctx context.Context, topics []controller.NewTopic) []controller.TopicResult {
+	if results, ok := a.createElsewhere(ctx, topics); ok {
+		return results
+	}
+	return a.create(ctx, topics, false)
+}
+
 // shown reports whether an image has a new topic with all its partitions and their states. One that somebody
 // deletes in the meantime is waited for until the time is up.
 func shown(image *metadata.Image, created *controller.TopicResult) bool {
@@ -73,9 +88,12 @@ func shown(image *metadata.Image, created *controller.TopicResult) bool {
 }
 
 // within bounds a request by the timeout that it names, in milliseconds.
-func within(ctx context.Context, millis int32) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, time.Duration(max(millis, 0))*time.Millisecond)
+func within(ctx context.Context, n int32) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, millis(n))
 }
+
+// millis is a time of a request, which may be below zero.
+func millis(n int32) time.Duration { return time.Duration(max(n, 0)) * time.Millisecond }
 
 func newTopic(q *kmsg.CreateTopicsRequestTopic) controller.NewTopic {
 	t := controller.NewTopic{Name: q.Topic, Partitions: q.NumPartitions, ReplicationFactor: q.ReplicationFactor}

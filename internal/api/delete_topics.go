@@ -21,8 +21,13 @@ import (
 // files of their partitions go later.
 func (a *API) deleteTopics(ctx context.Context, r *Request, q *kmsg.DeleteTopicsRequest) *kmsg.DeleteTopicsResponse {
 	response := respondTo(r, kmsg.NewPtrDeleteTopicsResponse())
+	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
+	if answer, ok := elsewhere.(*kmsg.DeleteTopicsResponse); ok {
+		a.awaitDeleted(ctx, answer)
+		return answer
+	}
 	topics := topicRefs(q, response)
 	if !a.Config().Bool("delete.topic.enable") {
 		return refuseDeletes(response, topics)

@@ -13,8 +13,13 @@ import (
 // null list of topics means all partitions that need an election, and only those are answered.
 func (a *API) electLeaders(ctx context.Context, r *Request, q *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {
 	response := respondTo(r, kmsg.NewPtrElectLeadersResponse())
+	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
+	if answer, ok := elsewhere.(*kmsg.ElectLeadersResponse); ok {
+		a.awaitElected(ctx, q.ElectionType, answer)
+		return answer
+	}
 	// Version 0 has no field for the type.
 	kind := controller.ElectionType(q.ElectionType)
 	if r.Version == 0 {

@@ -11,10 +11,16 @@ import (
 
 // envelope answers a client's request that another broker passes on to the controller, with the principal
 // and the address of the client (KIP-590, version 0). What the inner answer says is the client's; the code
-// of the envelope itself is for the broker, which tries another controller at NOT_CONTROLLER.
-func (a *API) envelope(ctx context.Context, r *Request, q *kmsg.EnvelopeRequest) *kmsg.EnvelopeResponse {
+// of the envelope itself is for the broker, which tries another controller at NOT_CONTROLLER. Requests behind
+// it begin while it waits, since all clients of the other broker share its connection.
+func (a *API) envelope(_ context.Context, r *Request, q *kmsg.EnvelopeRequest) func(context.Context) *kmsg.EnvelopeResponse {
+	return func(ctx context.Context) *kmsg.EnvelopeResponse { return a.enclosed(ctx, r, q) }
+}
+
+// enclosed answers the request in an envelope.
+func (a *API) enclosed(ctx context.Context, r *Request, q *kmsg.EnvelopeRequest) *kmsg.EnvelopeResponse {
 	response := respondTo(r, kmsg.NewPtrEnvelopeResponse())
-	inner := &Request{Conn: r.Conn, frame: r.frame, pools: r.pools}
+	inner := &Request{Conn: r.Conn, frame: r.frame, pools: r.pools, forwarded: true}
 	body, err := inner.Parse(q.RequestData)
 	if err != nil {
 		response.ErrorCode = int16(protocol.InvalidRequest)

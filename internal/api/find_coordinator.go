@@ -87,7 +87,7 @@ func (a *API) coordinatorOf(ctx context.Context, kind int8, key string) (protoco
 func (a *API) createInternal(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, autoCreateTimeout)
 	defer cancel()
-	err := a.create(ctx, []controller.NewTopic{a.automatic(name)}, false)[0].Err
+	err := a.createOwn(ctx, []controller.NewTopic{a.automatic(name)})[0].Err
 	if protocol.CodeOf(err) == protocol.TopicAlreadyExists {
 		return nil
 	}

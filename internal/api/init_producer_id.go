@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -25,7 +24,7 @@ func (a *API) initProducerID(ctx context.Context, r *Request, q *kmsg.InitProduc
 	}
 	// Ids come from blocks of the controller's, stored before they are handed out: one that was given away is
 	// never given again, also after a crash. What is left of a block is then lost, which costs nothing.
-	id, err := a.producers.next(func() (protocol.ProducerID, int32, error) { return a.Controller.AllocateProducerIDs(ctx, a.Self) })
+	id, err := a.producers.next(ctx, a.askForProducerIDs)
 	if err != nil {
 		a.Logger.Error("no producer ids can be had", "error", err)
 		response.ErrorCode = int16(protocol.CoordinatorLoadInProgress)
@@ -37,17 +36,23 @@ func (a *API) initProducerID(ctx context.Context, r *Request, q *kmsg.InitProduc
 
 // producerIDs hands out ids from the block that the controller gave this broker.
 type producerIDs struct {
-	mu   sync.Mutex
+	// turn is one slot for whoever takes an id: it may be held while the controller is asked, for which a
+	// mutex would stop the virtual clock of tests.
+	turn chan struct{}
 	at   protocol.ProducerID
 	left int32
 }
 
 // next takes one id; where the block is used up, allocate gets another.
-func (p *producerIDs) next(allocate func() (protocol.ProducerID, int32, error)) (protocol.ProducerID, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *producerIDs) next(ctx context.Context, allocate func(context.Context) (protocol.ProducerID, int32, error)) (protocol.ProducerID, error) {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return protocol.NoProducerID, ctx.Err()
+	}
+	defer func() { <-p.turn }()
 	if p.left == 0 {
-		first, count, err := allocate()
+		first, count, err := allocate(ctx)
 		if err != nil {
 			return protocol.NoProducerID, err
 		}

@@ -99,7 +99,7 @@ func (a *API) autoCreate(ctx context.Context, names []string) map[string]error {
 		topics = append(topics, a.automatic(name))
 	}
 	failed := map[string]error{}
-	for _, result := range a.create(ctx, topics, false) {
+	for _, result := range a.createOwn(ctx, topics) {
 		if result.Err != nil && protocol.CodeOf(result.Err) != protocol.TopicAlreadyExists {
 			failed[result.Name] = result.Err
 		}

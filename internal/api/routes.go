@@ -92,7 +92,7 @@ func table() []route {
 		between(kmsg.UpdateMetadata, 8, now((*API).updateMetadata)),
 		between(kmsg.ControlledShutdown, 3, later((*API).controlledShutdown)),
 		between(kmsg.AlterPartition, 3, later((*API).alterPartition)),
-		between(kmsg.Envelope, 0, later((*API).envelope)),
+		between(kmsg.Envelope, 0, begun((*API).envelope)),
 		between(kmsg.AllocateProducerIDs, 0, later((*API).allocateProducerIDs)),
 	}
 }

@@ -26,8 +26,10 @@ import (
 //	server ─▶ api ─▶ replicas, groups, controller, view
 //	controller ─▶ server.Pipe ─▶ api ─▶ view ─▶ apply ─▶ replicas, groups
 func (b *Broker) assemble(ctx, _ context.Context) error {
+	b.toController, b.forwarding = &controllerChannel{broker: b}, &controllerChannel{broker: b}
 	b.replicas = replica.New(replica.Options{
 		Self: b.id, Dirs: b.dirs, Logger: b.logger,
+		Dial: b.dialLeader, Controller: b.toController.do, BrokerEpoch: func() protocol.BrokerEpoch { return b.view.BrokerEpoch() },
 		Topic: func(overrides map[string]string) (config.Topic, error) { return b.Config().Topic(overrides) },
 	})
 	partitions, err := b.groupPartitions(ctx)
@@ -39,13 +41,14 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 	})
 	b.controller = controller.New(controller.Options{
 		BrokerID: b.id, Config: b.Config, Now: b.options.Now, Logger: b.logger, Seed: uint64(b.options.Now().UnixNano()),
-		Dial: func(context.Context, *metadata.Broker) (net.Conn, error) { return b.server.Pipe(), nil },
+		Dial: b.dial,
 	})
 	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger})
 	b.api = api.New(api.Options{
 		Self: b.id, ClusterID: b.dirs.ClusterID(), Config: b.Config, Replicas: b.replicas, Dirs: b.dirs, View: b.view,
 		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.observe, Logger: b.logger,
-		Draining: func() <-chan struct{} { return b.server.Draining() },
+		Draining:  func() <-chan struct{} { return b.server.Draining() },
+		Clustered: b.shared(), Forward: b.forwarding.do,
 	})
 	return nil
 }
@@ -75,7 +78,10 @@ func (b *Broker) listen(context.Context, context.Context) error {
 		if l.Protocol != config.Plaintext {
 			return fmt.Errorf("listener %s uses %s, which is not supported yet: only PLAINTEXT is", l.Name, l.Protocol)
 		}
-		listeners = append(listeners, server.Listener{Name: l.Name, Address: l.Address(), Protocol: l.Protocol.String()})
+		listeners = append(listeners, server.Listener{
+			Name: l.Name, Address: l.Address(), Protocol: l.Protocol.String(),
+			InterBroker: l.Name == c.InterBrokerListener() && len(c.Listeners()) > 1,
+		})
 	}
 	limits, err := connectionLimits(c)
 	if err != nil {

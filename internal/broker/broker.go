@@ -33,10 +33,15 @@ type Options struct {
 	FS vfs.FS
 	// Memory keeps the cluster's metadata in memory instead of in the metadata directory.
 	Memory bool
+	// Store holds the metadata of a cluster of several brokers in this process; nil is a store of this broker's
+	// own. It outlives the broker.
+	Store coordination.Store
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 	// Listen opens the address of a listener; nil means net.Listen.
 	Listen func(network, address string) (net.Listener, error)
+	// Dial connects to another broker; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// BootID names the boot of the kernel that holds the page cache under FS; empty means this kernel's. After
 	// a power cut it is another one.
 	BootID string
@@ -60,13 +65,18 @@ type Broker struct {
 	storeFailed <-chan struct{}
 	session     coordination.Session
 	id          protocol.BrokerID
-	replicas    *replica.Replicas
-	groups      *group.Coordinator
-	view        *view.View
-	controller  *controller.Controller
-	api         *api.API
-	server      *server.Server
-	metrics     atomic.Pointer[metrics.Registry]
+	// clusterID is what a store that is shared with other brokers says; empty for one of this broker's own.
+	clusterID  string
+	replicas   *replica.Replicas
+	groups     *group.Coordinator
+	view       *view.View
+	controller *controller.Controller
+	// toController carries this broker's requests to the active controller, forwarding those of its clients,
+	// which may wait for long.
+	toController, forwarding *controllerChannel
+	api                      *api.API
+	server                   *server.Server
+	metrics                  atomic.Pointer[metrics.Registry]
 
 	// background is what runs until the broker stops.
 	background sync.WaitGroup
@@ -83,6 +93,9 @@ type Broker struct {
 func Start(ctx context.Context, o Options) (*Broker, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS()
+	}
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -114,6 +127,7 @@ func (b *Broker) start(ctx context.Context) error {
 		name string
 		run  func(ctx, running context.Context) error
 	}{
+		{"connecting to the metadata store", b.connect},
 		{"opening the log directories", b.openDirs},
 		{"opening the metadata store", b.openStore},
 		{"loading the logs", b.loadLogs},
@@ -169,6 +183,8 @@ func (b *Broker) stop(ctx context.Context) error {
 	// From here on nobody appends. The session ends before the logs are closed, which may take long: the
 	// sooner the registration goes, the sooner others lead.
 	b.cancel()
+	b.toController.close()
+	b.forwarding.close()
 	b.background.Wait()
 	errs = append(errs, b.session.Close())
 	b.view.Close()
@@ -202,6 +218,10 @@ func (b *Broker) abandon() {
 	defer cancel()
 	if b.groups != nil {
 		b.groups.Close()
+	}
+	if b.toController != nil {
+		b.toController.close()
+		b.forwarding.close()
 	}
 	if b.server != nil {
 		_ = b.server.Shutdown(ctx)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/broker"
 	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
@@ -34,8 +35,9 @@ type site struct {
 	properties map[string]string
 	memory     bool // of the metadata
 	now        func() time.Time
-	network    *pipes // instead of the system's
-	boot       string // of the kernel
+	network    *pipes             // instead of the system's
+	store      coordination.Store // of the cluster that the broker belongs to
+	boot       string             // of the kernel
 	// tolerates are parts of errors that the broker may log; others fail the test, panics among them.
 	tolerates []string
 	over      bool // the time for the start is
@@ -82,7 +84,7 @@ func (s *site) try() (*running, error) {
 		listen = s.network.listen
 	}
 	b, err := broker.Start(ctx, broker.Options{
-		Config: loaded, FS: s.fs, Memory: s.memory, Now: s.now, Listen: listen, BootID: s.boot, Logger: slog.New(log),
+		Config: loaded, FS: s.fs, Memory: s.memory, Store: s.store, Now: s.now, Listen: listen, BootID: s.boot, Logger: slog.New(log),
 	})
 	if err != nil {
 		return nil, err

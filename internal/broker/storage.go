@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,11 +32,16 @@ func segmentFiles(limit int) int {
 }
 
 // openDirs locks the log directories and reads whose they are.
-func (b *Broker) openDirs(_, _ context.Context) error {
+func (b *Broker) openDirs(ctx, _ context.Context) error {
 	c := b.Config()
 	id := protocol.NoBroker
 	if c.IsSet("node.id") || c.IsSet("broker.id") {
 		id = c.BrokerID()
+	} else if b.shared() {
+		var err error
+		if id, err = b.drawID(ctx); err != nil {
+			return err
+		}
 	}
 	boot := b.options.BootID
 	if boot == "" && !b.options.Memory { // in memory nothing outlives the process
@@ -44,8 +50,8 @@ func (b *Broker) openDirs(_, _ context.Context) error {
 	b.files = log.NewFileCache(segmentFiles(descriptorLimit()))
 	var err error
 	b.dirs, err = logdir.Open(logdir.Options{
-		FS: b.options.FS, Dirs: c.LogDirs(), MetadataDir: c.MetadataLogDir(), BrokerID: id, ClusterID: c.ClusterID(),
-		Config: c, Now: b.options.Now, Logger: b.logger, BootID: boot, Files: b.files,
+		FS: b.options.FS, Dirs: c.LogDirs(), MetadataDir: c.MetadataLogDir(), BrokerID: id,
+		ClusterID: cmp.Or(b.clusterID, c.ClusterID()), Config: c, Now: b.options.Now, Logger: b.logger, BootID: boot, Files: b.files,
 	})
 	if err != nil {
 		return err
@@ -54,8 +60,12 @@ func (b *Broker) openDirs(_, _ context.Context) error {
 	return nil
 }
 
-// openStore opens the store and a session, and makes the permanent nodes.
+// openStore opens the store and a session, and makes the permanent nodes. A store that is shared with other
+// brokers is open already.
 func (b *Broker) openStore(ctx, _ context.Context) error {
+	if b.shared() {
+		return nil
+	}
 	if b.options.Memory {
 		b.store, b.closeStore = memory.New(memory.Options{Now: b.options.Now}), func() error { return nil }
 	} else {

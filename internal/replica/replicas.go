@@ -1,8 +1,12 @@
 package replica
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/log"
@@ -19,6 +23,13 @@ type Options struct {
 	Dirs *logdir.Set
 	// Topic resolves the settings of a topic from what was set on it.
 	Topic func(overrides map[string]string) (config.Topic, error)
+	// Dial connects to the inter-broker listener of a broker, as the present image has it.
+	Dial func(ctx context.Context, leader protocol.BrokerID) (net.Conn, error)
+	// Controller sends a request to the active controller and returns its answer. It fails where none is known
+	// or it does not answer; NOT_CONTROLLER in an answer means that it has just moved. Both are tried again.
+	Controller func(ctx context.Context, request kmsg.Request) (kmsg.Response, error)
+	// BrokerEpoch is the epoch of this broker's registration.
+	BrokerEpoch func() protocol.BrokerEpoch
 	// Logger gets what an operator should know.
 	Logger *slog.Logger
 }

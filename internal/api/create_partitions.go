@@ -48,5 +48,8 @@ func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePa
 		t.Topic, t.ErrorCode, t.ErrorMessage = result.Topic, int16(protocol.CodeOf(result.Err)), protocol.MessageOf(result.Err)
 		response.Topics = append(response.Topics, t)
 	}
+	if !q.ValidateOnly {
+		a.awaitGrown(ctx, q, response)
+	}
 	return response
 }

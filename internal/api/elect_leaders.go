@@ -53,5 +53,6 @@ func (a *API) electLeaders(ctx context.Context, r *Request, q *kmsg.ElectLeaders
 		p.Partition, p.ErrorCode, p.ErrorMessage = result.Partition, int16(protocol.CodeOf(result.Err)), protocol.MessageOf(result.Err)
 		response.Topics[at].Partitions = append(response.Topics[at].Partitions, p)
 	}
+	a.awaitElected(ctx, q.ElectionType, response)
 	return response
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/log"
+	"github.com/barnabas-mq/barnabas/internal/partition"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/server"
 )
@@ -13,7 +14,7 @@ import (
 //
 // The first look runs in the connection's reader. Where it finds fewer than min_bytes, the request waits:
 // appends mark the partitions that it watches, and only those are looked at again.
-func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
+func (a *API) fetch(ctx context.Context, r *Request, body []byte) server.Reply {
 	q, err := decodeFetch(r.Version, body)
 	if err != nil {
 		return a.malformed(r, err)
@@ -27,16 +28,20 @@ func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
 	}
 	f := r.pools.fetches.Get().(*fetch)
 	f.begin(a, r, &q, s)
+	f.ctx = ctx
 	defer f.leave()
+	if f.follower {
+		a.Replicas.Heard(f.replica)
+	}
 	f.session.update(a, &q)
 	f.look()
 	wait := q.maxWait
 	if f.enough() || wait <= 0 || len(f.session.keys) == 0 {
 		return server.Reply{Response: f.answer()}
 	}
-	f.phase = waiting
+	f.phase, f.ctx = waiting, nil
 	return server.Reply{Wait: func(ctx context.Context) *server.Response {
-		f.phase = looking
+		f.phase, f.ctx = looking, ctx
 		defer f.leave()
 		f.waitFor(ctx, wait)
 		return f.answer()
@@ -47,6 +52,7 @@ func (a *API) fetch(_ context.Context, r *Request, body []byte) server.Reply {
 type fetch struct {
 	api     *API
 	request *Request
+	ctx     context.Context // of the phase that runs
 	session *session
 	own     session // for a request without a session
 
@@ -54,8 +60,15 @@ type fetch struct {
 	left     int // bytes that the answer may still grow by
 	found    int // bytes found
 	// committed is read_committed. full answers with every partition, final keeps no session.
-	committed, full, final, follower bool
-	// failed is set where a partition has an error or diverges, which the client should learn at once.
+	committed, full, final bool
+	// follower says that a broker fetches what it follows: replica, in the life of brokerEpoch.
+	follower    bool
+	replica     protocol.BrokerID
+	brokerEpoch protocol.BrokerEpoch
+	// rack is where a consumer is that may be sent to a follower there.
+	rack string
+	// failed is set where a partition has an error, diverges or is to be read elsewhere, which the client should
+	// learn at once.
 	failed  bool
 	results []fetchResult
 	again   []int // keys that go to the end of the queue
@@ -74,17 +87,22 @@ const (
 // begin takes over a request; s is nil where it has no session yet.
 func (f *fetch) begin(a *API, r *Request, q *fetchRequest, s *session) {
 	f.api, f.request, f.session = a, r, s
-	f.left = min(q.maxBytes, int(a.Config().Int("fetch.max.bytes")))
+	f.follower, f.replica, f.brokerEpoch = q.replica >= 0, q.replica, q.brokerEpoch
+	f.rack = a.rackOf(q)
+	f.left = q.maxBytes
+	if !f.follower {
+		f.left = min(f.left, int(a.Config().Int("fetch.max.bytes")))
+	}
 	f.minBytes = min(q.minBytes, f.left) // more than fits would never come
 	f.found, f.failed, f.phase = 0, false, looking
-	f.committed, f.follower, f.full, f.final = q.isolation == 1, q.follower, s == nil, q.epoch == sessionEpochFinal
+	f.committed, f.full, f.final = q.isolation == 1 && !f.follower, s == nil, q.epoch == sessionEpochFinal
 	if s == nil && f.final {
 		f.session = &f.own
 	} else if s == nil {
 		f.session = new(session)
 	}
 	if s == nil {
-		f.session.begin(q.version >= 13)
+		f.session.begin(q.version >= 13, f.follower)
 	}
 }
 
@@ -118,7 +136,7 @@ func (f *fetch) end() {
 	}
 	f.own.reset()
 	pools := f.request.pools
-	f.api, f.request, f.session = nil, nil, nil
+	f.api, f.request, f.session, f.ctx = nil, nil, nil, nil
 	pools.fetches.Put(f)
 }
 
@@ -133,6 +151,10 @@ type fetchResult struct {
 	diverging *epochEnd
 	// watermark, stable and start are -1 where the partition cannot tell.
 	watermark, stable, start protocol.Offset
+	// limit is up to where the client may read.
+	limit protocol.Offset
+	// preferred is the replica that the client should read from instead; NoBroker for this one.
+	preferred protocol.BrokerID
 }
 
 // epochEnd is the end of a leader epoch: the offset behind its last record.
@@ -151,12 +173,12 @@ func (f *fetch) look() {
 	queue := s.queue
 	s.queue, s.spare = s.spare[:0], queue
 	f.again = f.again[:0]
-	for i, key := range queue {
-		if f.left <= 0 && f.found > 0 && !f.full {
-			s.queue = append(s.queue, queue[i:]...)
-			break
-		}
+	for _, key := range queue {
 		part := &s.parts[key]
+		if f.left <= 0 && f.found > 0 && !f.full && !(f.follower && part.reported) {
+			s.queue = append(s.queue, key)
+			continue
+		}
 		part.queued = false
 		if !part.used {
 			continue
@@ -179,22 +201,18 @@ func (f *fetch) look() {
 
 // behind reports whether a partition has records that did not fit into the answer.
 func (f *fetch) behind(result *fetchResult) bool {
-	limit := result.watermark
-	if f.committed {
-		limit = result.stable
-	}
-	return result.err == nil && result.diverging == nil && result.slice.Length == 0 && result.part.offset < limit
+	return result.err == nil && result.diverging == nil && result.slice.Length == 0 && result.part.offset < result.limit
 }
 
 // keepResult adds a result where the client has to learn of it.
 func (f *fetch) keepResult(result fetchResult) bool {
 	part := result.part
-	news := f.full || result.err != nil || result.slice.Length > 0 || result.diverging != nil ||
+	news := f.full || result.err != nil || result.slice.Length > 0 || result.diverging != nil || result.preferred != protocol.NoBroker ||
 		result.watermark != part.toldWatermark || result.start != part.toldStart
 	if !news {
 		return false
 	}
-	f.failed = f.failed || result.err != nil || result.diverging != nil
+	f.failed = f.failed || result.err != nil || result.diverging != nil || result.preferred != protocol.NoBroker
 	f.found += result.slice.Length
 	f.left -= result.slice.Length
 	part.result = len(f.results)
@@ -225,24 +243,40 @@ func (f *fetch) read(part *fetchPart) fetchResult {
 }
 
 func (f *fetch) readPart(part *fetchPart) fetchResult {
-	result := fetchResult{part: part, watermark: -1, stable: -1, start: -1}
+	result := fetchResult{part: part, watermark: -1, stable: -1, start: -1, preferred: protocol.NoBroker}
 	if result.err = f.locate(part); result.err != nil {
 		part.unwatch()
 		part.partition = nil
 		return result
 	}
 	f.session.unwatched = f.session.unwatched || part.watch == nil
+	epoch, _ := part.partition.Leader()
 	bounds := part.partition.Bounds()
 	result.watermark, result.stable, result.start = bounds.HighWatermark, bounds.LastStable, bounds.Start
 	if result.diverging, result.err = divergence(part); result.err != nil || result.diverging != nil {
 		return result
 	}
-	limit := bounds.Limit(f.committed)
+	if result.preferred = f.preferred(part); result.preferred != protocol.NoBroker {
+		return result
+	}
+	if result.limit = bounds.Limit(f.committed); f.follower {
+		result.limit = bounds.End
+	}
+	f.readRecords(&result)
+	if f.follower && result.err == nil {
+		f.report(&result, epoch)
+	}
+	return result
+}
+
+// readRecords finds the records that the answer has room for.
+func (f *fetch) readRecords(result *fetchResult) {
+	part, limit := result.part, result.limit
 	size := min(int(part.maxBytes), max(f.left, 0))
 	slice, err := part.partition.Read(part.offset, size, limit, f.found == 0)
 	if err != nil {
 		result.err = err
-		return result
+		return
 	}
 	result.slice = slice
 	if f.committed {
@@ -257,7 +291,21 @@ func (f *fetch) readPart(part *fetchPart) fetchResult {
 		}
 		result.aborted = append(result.aborted, aborted...) // none is not null, which is for read_uncommitted
 	}
-	return result
+}
+
+// report tells the leader how far a follower is, once for each time that the follower says so. It has all that is
+// before the offset that it fetches from: its log agrees with this one up to there, in the given leader epoch.
+func (f *fetch) report(result *fetchResult, epoch protocol.LeaderEpoch) {
+	part := result.part
+	if !part.reported {
+		return
+	}
+	part.reported = false
+	q := partition.Fetch{Replica: f.replica, Epoch: f.brokerEpoch, Offset: part.offset, Start: part.start}
+	if err := part.partition.Followed(f.ctx, q, epoch); err != nil {
+		result.slice.Release()
+		result.slice, result.err = log.Slice{}, err
+	}
 }
 
 // divergence compares the epoch of the last record that a client has with this log (KIP-595): nil where the
@@ -301,10 +349,11 @@ func (f *fetch) locate(part *fetchPart) error {
 		part.name = ""
 		return protocol.UnknownTopicID
 	}
-	if f.follower {
-		return protocol.NotLeaderOrFollower // there are no followers yet
+	check := p.CheckLeader
+	if !f.follower && f.request.Version >= 11 { // KIP-392
+		check = p.CheckReplica
 	}
-	if err := p.CheckLeader(part.epoch); err != nil {
+	if err := check(part.epoch); err != nil {
 		return err
 	}
 	part.partition = p
@@ -393,7 +442,7 @@ func (a *API) fetchImpossible(r *Request, q *fetchRequest, err error) *server.Re
 	q.eachPartition(&topics, func(topic fetchTopic, asked fetchAsked) {
 		if r.Version < 13 {
 			part := &fetchPart{fetchKey: fetchKey{topic: string(topic.name), number: asked.number}}
-			results = append(results, fetchResult{part: part, err: err, watermark: -1, stable: -1, start: -1})
+			results = append(results, fetchResult{part: part, err: err, watermark: -1, stable: -1, start: -1, preferred: protocol.NoBroker})
 		}
 	})
 	return frameFetch(r, protocol.CodeOf(err), 0, r.Version >= 13, results)

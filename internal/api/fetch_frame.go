@@ -132,7 +132,7 @@ func (a *fetchAnswer) appendPartition(b []byte, version int16, result *fetchResu
 	}
 	b = appendAborted(b, result.aborted, flexible)
 	if version >= 11 {
-		b = wire.AppendInt32(b, int32(protocol.NoBroker))
+		b = wire.AppendInt32(b, int32(result.preferred))
 	}
 	if flexible {
 		b = wire.AppendCompactLen(b, result.slice.Length)

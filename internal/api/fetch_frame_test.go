@@ -39,11 +39,11 @@ func frameCase(file vfs.File, id protocol.TopicID) []fetchResult {
 		return &fetchPart{fetchKey: fetchKey{topic: "orders", id: id, number: number}}
 	}
 	return []fetchResult{
-		{part: orders(0), watermark: 10, stable: 9, start: 1, slice: log.Slice{File: file, Position: 2, Length: 5}, aborted: []log.AbortedTransaction{{ProducerID: 7, First: 3}}},
+		{part: orders(0), watermark: 10, stable: 9, start: 1, slice: log.Slice{File: file, Position: 2, Length: 5}, aborted: []log.AbortedTransaction{{ProducerID: 7, First: 3}}, preferred: protocol.NoBroker},
 		{},
-		{part: orders(1), watermark: 4, stable: 4, start: 0},
-		{part: &fetchPart{fetchKey: fetchKey{topic: "other", number: 3}}, err: protocol.NotLeaderOrFollower, watermark: -1, stable: -1, start: -1},
-		{part: orders(2), watermark: 300, stable: 300, start: 0, slice: log.Slice{File: file, Position: 0, Length: 9}, aborted: []log.AbortedTransaction{}},
+		{part: orders(1), watermark: 4, stable: 4, start: 0, preferred: 3},
+		{part: &fetchPart{fetchKey: fetchKey{topic: "other", number: 3}}, err: protocol.NotLeaderOrFollower, watermark: -1, stable: -1, start: -1, preferred: protocol.NoBroker},
+		{part: orders(2), watermark: 300, stable: 300, start: 0, slice: log.Slice{File: file, Position: 0, Length: 9}, aborted: []log.AbortedTransaction{}, preferred: protocol.NoBroker},
 	}
 }
 
@@ -77,7 +77,11 @@ func asKmsg(version int16, byID bool, id protocol.TopicID, contents []byte) *kms
 	last := part(2, 0, 300, 300, 0, contents[:9])
 	last.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
 	topic("orders", id, first)
-	topic("orders", id, part(1, 0, 4, 4, 0, []byte{}))
+	elsewhere := part(1, 0, 4, 4, 0, []byte{})
+	if version >= 11 {
+		elsewhere.PreferredReadReplica = 3
+	}
+	topic("orders", id, elsewhere)
 	topic("other", [16]byte{}, part(3, 6, -1, -1, -1, []byte{}))
 	topic("orders", id, last)
 	return response

@@ -27,9 +27,13 @@ type fetchRequest struct {
 	maxWait            time.Duration
 	minBytes, maxBytes int
 	isolation          int8 // 1 is read_committed
-	follower           bool // from a broker, not a consumer
-	session, epoch     int32
-	topics, forgotten  wire.Reader // at the arrays
+	// replica is the broker that follows, below 0 for a consumer; brokerEpoch is its registration's, where it
+	// tells. rack is where a consumer is.
+	replica           protocol.BrokerID
+	brokerEpoch       protocol.BrokerEpoch
+	rack              []byte
+	session, epoch    int32
+	topics, forgotten wire.Reader // at the arrays
 }
 
 // fetchTopic is how a request names a topic.
@@ -44,15 +48,16 @@ type fetchAsked struct {
 	epoch     protocol.LeaderEpoch // as the client knows it; below 0 it does not
 	lastEpoch protocol.LeaderEpoch // of the last record that the client has; below 0 it does not say
 	offset    protocol.Offset
+	start     protocol.Offset // a follower's log start offset
 	maxBytes  int32
 }
 
 // decodeFetch reads a request and checks all of it.
 func decodeFetch(version int16, body []byte) (fetchRequest, error) {
-	q := fetchRequest{version: version, epoch: sessionEpochFinal}
+	q := fetchRequest{version: version, epoch: sessionEpochFinal, replica: protocol.NoBroker, brokerEpoch: protocol.NoBrokerEpoch}
 	r := wire.NewReader(body)
 	if version <= 14 {
-		q.follower = r.Int32() >= 0
+		q.replica = protocol.BrokerID(r.Int32())
 	}
 	q.maxWait = time.Duration(max(r.Int32(), 0)) * time.Millisecond
 	q.minBytes, q.maxBytes = int(r.Int32()), int(r.Int32())
@@ -74,9 +79,9 @@ func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 func (q *fetchRequest) trailer(r *wire.Reader) {
 	switch {
 	case q.version >= 12:
-		r.NullableCompactBytes()
+		q.rack = r.NullableCompactBytes()
 	case q.version >= 11:
-		r.NullableBytes16()
+		q.rack = r.NullableBytes16()
 	}
 	if q.version < 12 {
 		return
@@ -85,7 +90,7 @@ func (q *fetchRequest) trailer(r *wire.Reader) {
 		tag, value := r.NextTag()
 		if tag == 1 && q.version >= 15 {
 			state := wire.NewReader(value)
-			q.follower = state.Int32() >= 0
+			q.replica, q.brokerEpoch = protocol.BrokerID(state.Int32()), protocol.BrokerEpoch(state.Int64())
 		}
 	}
 }
@@ -95,7 +100,7 @@ func (q *fetchRequest) eachPartition(r *wire.Reader, f func(fetchTopic, fetchAsk
 	for range q.arrayLen(r) {
 		topic := q.topic(r)
 		for range q.arrayLen(r) {
-			asked := fetchAsked{number: r.Int32(), epoch: protocol.NoLeaderEpoch, lastEpoch: protocol.NoLeaderEpoch}
+			asked := fetchAsked{number: r.Int32(), epoch: protocol.NoLeaderEpoch, lastEpoch: protocol.NoLeaderEpoch, start: protocol.NoOffset}
 			if q.version >= 9 {
 				asked.epoch = protocol.LeaderEpoch(r.Int32())
 			}
@@ -104,7 +109,7 @@ func (q *fetchRequest) eachPartition(r *wire.Reader, f func(fetchTopic, fetchAsk
 				asked.lastEpoch = protocol.LeaderEpoch(r.Int32())
 			}
 			if q.version >= 5 {
-				r.Int64()
+				asked.start = protocol.Offset(r.Int64())
 			}
 			asked.maxBytes = r.Int32()
 			q.skipTags(r)

@@ -14,7 +14,9 @@ import (
 type fetchSeen struct {
 	WaitMillis, MinBytes, MaxBytes int
 	Isolation                      int8
-	Follower                       bool
+	Replica                        int32
+	BrokerEpoch                    int64
+	Rack                           string
 	Session, Epoch                 int32
 	Asked                          []fetchSeenPartition
 	Forgotten                      []fetchSeenPartition
@@ -25,7 +27,7 @@ type fetchSeenPartition struct {
 	ID               [16]byte
 	Number           int32
 	Epoch, LastEpoch int32
-	Offset           int64
+	Offset, Start    int64
 	MaxBytes         int32
 }
 
@@ -37,12 +39,12 @@ func seenByUs(version int16, body []byte) (fetchSeen, error) {
 	}
 	seen := fetchSeen{
 		WaitMillis: int(q.maxWait.Milliseconds()), MinBytes: q.minBytes, MaxBytes: q.maxBytes, Isolation: q.isolation,
-		Follower: q.follower, Session: q.session, Epoch: q.epoch,
+		Replica: int32(q.replica), BrokerEpoch: int64(q.brokerEpoch), Rack: string(q.rack), Session: q.session, Epoch: q.epoch,
 	}
 	topics := q.topics
 	q.eachPartition(&topics, func(topic fetchTopic, p fetchAsked) {
 		seen.Asked = append(seen.Asked, fetchSeenPartition{
-			string(topic.name), topic.id, p.number, int32(p.epoch), int32(p.lastEpoch), int64(p.offset), p.maxBytes,
+			string(topic.name), topic.id, p.number, int32(p.epoch), int32(p.lastEpoch), int64(p.offset), int64(p.start), p.maxBytes,
 		})
 	})
 	if version >= 7 {
@@ -63,12 +65,15 @@ func seenByKmsg(version int16, body []byte) (fetchSeen, error) {
 	}
 	seen := fetchSeen{
 		WaitMillis: max(int(q.MaxWaitMillis), 0), MinBytes: int(q.MinBytes), MaxBytes: int(q.MaxBytes), Isolation: q.IsolationLevel,
-		Follower: q.ReplicaID >= 0 || q.ReplicaState.ID >= 0, Session: q.SessionID, Epoch: q.SessionEpoch,
+		Replica: q.ReplicaID, BrokerEpoch: -1, Rack: q.Rack, Session: q.SessionID, Epoch: q.SessionEpoch,
+	}
+	if version >= 15 {
+		seen.Replica, seen.BrokerEpoch = q.ReplicaState.ID, q.ReplicaState.Epoch
 	}
 	for _, t := range q.Topics {
 		for _, p := range t.Partitions {
 			seen.Asked = append(seen.Asked, fetchSeenPartition{
-				t.Topic, t.TopicID, p.Partition, p.CurrentLeaderEpoch, p.LastFetchedEpoch, p.FetchOffset, p.PartitionMaxBytes,
+				t.Topic, t.TopicID, p.Partition, p.CurrentLeaderEpoch, p.LastFetchedEpoch, p.FetchOffset, p.LogStartOffset, p.PartitionMaxBytes,
 			})
 		}
 	}
@@ -86,7 +91,7 @@ func anyFetch(rng *rand.Rand) *kmsg.FetchRequest {
 	q.MaxWaitMillis, q.MinBytes, q.MaxBytes, q.IsolationLevel = rng.Int32N(1000), rng.Int32(), rng.Int32(), int8(rng.IntN(3))
 	q.SessionID, q.SessionEpoch, q.Rack = rng.Int32(), rng.Int32(), "rack-a"
 	if rng.IntN(3) == 0 {
-		q.ReplicaID, q.ReplicaState.ID = 2, 2
+		q.ReplicaID, q.ReplicaState.ID, q.ReplicaState.Epoch = 2, 2, rng.Int64()
 	}
 	for range rng.IntN(4) {
 		t := kmsg.NewFetchRequestTopic()

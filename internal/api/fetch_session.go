@@ -48,6 +48,7 @@ type session struct {
 	id       int32
 	epoch    int32 // that the next request must carry
 	byID     bool  // names topics by id
+	follower bool  // of a broker that follows
 	lastUsed time.Time
 	ended    bool // taken out of the cache, whose lock guards this
 
@@ -82,7 +83,9 @@ type fetchPart struct {
 	epoch    protocol.LeaderEpoch // as the client knows it; below 0 it does not
 	// lastEpoch is the epoch of the last record that the client has; below 0 it does not say.
 	lastEpoch protocol.LeaderEpoch
-	used      bool // false for one that was forgotten
+	start     protocol.Offset // a follower's log start offset
+	reported  bool            // this request says so: for a follower it is a position
+	used      bool            // false for one that was forgotten
 
 	partition *replica.Partition // nil until found
 	watch     *replica.Watch     // nil until the session is kept or something waits
@@ -202,9 +205,9 @@ func (s *session) close() {
 }
 
 // begin makes an empty session one of a request, its lock taken.
-func (s *session) begin(byID bool) {
+func (s *session) begin(byID, follower bool) {
 	s.busy.Lock()
-	s.byID = byID
+	s.byID, s.follower = byID, follower
 	if s.keys == nil {
 		s.keys = map[fetchKey]int{}
 	}
@@ -236,7 +239,7 @@ func (s *session) put(a *API, topic fetchTopic, asked fetchAsked) {
 	}
 	part := &s.parts[at]
 	part.offset, part.maxBytes, part.lastEpoch = asked.offset, asked.maxBytes, asked.lastEpoch
-	part.epoch = max(asked.epoch, protocol.NoLeaderEpoch)
+	part.epoch, part.start, part.reported = max(asked.epoch, protocol.NoLeaderEpoch), asked.start, true
 	if part.name == "" {
 		part.name, _ = a.topicName(true, "", topic.id)
 	}
@@ -313,7 +316,7 @@ func (s *session) watchAll() {
 	s.unwatched = false
 	for key := range s.parts {
 		if part := &s.parts[key]; part.watch == nil && part.partition != nil {
-			part.watch = part.partition.Watch(s.watcher, key)
+			part.watch = part.partition.Watch(s.watcher, key, s.follower)
 		}
 	}
 }

@@ -82,22 +82,41 @@ func (a *API) listOffset(q *kmsg.ListOffsetsRequest, topic string, asked *kmsg.L
 	}
 	if err == nil {
 		var found log.Found
-		if found, err = findOffset(p, asked.Timestamp, q.IsolationLevel == 1); err == nil {
+		if found, err = findOffset(p, asked.Timestamp, limitOf(p, q)); err == nil {
 			answer.Offset, answer.Timestamp, answer.LeaderEpoch = int64(found.Offset), found.Timestamp, int32(found.Epoch)
 		}
 	}
 	answer.ErrorCode = int16(protocol.CodeOf(err))
+	if protocol.CodeOf(err) == protocol.OffsetNotAvailable && q.Version < 5 { // which do not know it
+		answer.ErrorCode = int16(protocol.LeaderNotAvailable)
+	}
 	return answer
 }
 
-// findOffset looks one timestamp up; an offset of -1 is "none".
-func findOffset(p *replica.Partition, timestamp int64, committed bool) (log.Found, error) {
+// limitOf is up to where the asker may read; -1 where that cannot be said yet, since a new leader does not know
+// what earlier ones have committed. A follower may read all.
+func limitOf(p *replica.Partition, q *kmsg.ListOffsetsRequest) protocol.Offset {
+	bounds := p.Bounds()
+	switch {
+	case q.ReplicaID >= 0:
+		return bounds.End
+	case !p.Readable():
+		return protocol.NoOffset
+	}
+	return bounds.Limit(q.IsolationLevel == 1)
+}
+
+// findOffset looks one timestamp up; an offset of -1 is "none". Where limit is not known, and the answer depends
+// on it, that is OFFSET_NOT_AVAILABLE.
+func findOffset(p *replica.Partition, timestamp int64, limit protocol.Offset) (log.Found, error) {
 	none := log.Found{Offset: protocol.NoOffset, Timestamp: -1, Epoch: protocol.NoLeaderEpoch}
 	bounds, l := p.Bounds(), p.Log()
 	epoch, _ := p.Leader()
-	limit := bounds.Limit(committed)
 	switch timestamp {
 	case latestOffset:
+		if limit < 0 {
+			return none, protocol.OffsetNotAvailable
+		}
 		return log.Found{Offset: limit, Timestamp: -1, Epoch: epoch}, nil
 	case earliestOffset, earliestLocalOffset:
 		none.Offset = bounds.Start
@@ -122,6 +141,13 @@ func findOffset(p *replica.Partition, timestamp int64, committed bool) (log.Foun
 	}
 	if err != nil {
 		return none, err
+	}
+	if ok && limit < 0 {
+		// What lies below the watermark is safe, whatever becomes of the rest.
+		limit = bounds.HighWatermark
+		if found.Offset >= limit {
+			return none, protocol.OffsetNotAvailable
+		}
 	}
 	if !ok || found.Offset >= limit {
 		return none, nil

@@ -106,12 +106,27 @@ func TestAcksAllTimesOutByPartition(t *testing.T) {
 	}
 }
 
+// A member that dies takes the partition into the next epoch. What waits is not refused for that.
+func TestAcksAllIntoTheNextEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.lead("t", 1, false)
+		q := s.producing("t", -1, records(1))
+		reply := s.begin(q)
+		s.lead("t", 1, true)
+		if got := produced(finished[*kmsg.ProduceResponse](s, q, reply)); got.ErrorCode != 0 || got.BaseOffset != 0 {
+			t.Errorf("%v, offset %d, want none and 0", protocol.Code(got.ErrorCode), got.BaseOffset)
+		}
+	})
+}
+
 func TestAcksAllAndALostLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.lead("t", 1, false)
 		q := s.producing("t", -1, records(1))
 		reply := s.begin(q)
+		s.epochs["t"]++
 		s.lead("t", 1, true) // again, but somebody else may have led in between
 		if got := produced(finished[*kmsg.ProduceResponse](s, q, reply)); protocol.Code(got.ErrorCode) != protocol.NotLeaderOrFollower {
 			t.Errorf("%v, want NOT_LEADER_OR_FOLLOWER", protocol.Code(got.ErrorCode))

@@ -45,7 +45,7 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 		return log.Appended{}, epoch, protocol.NotLeaderOrFollower
 	}
 	settings := p.settings.Load()
-	if err := p.leader.Admit(acks == AcksAll, settings.MinInsyncReplicas); err != nil {
+	if err := p.leader.Admit(acks == AcksAll); err != nil {
 		return log.Appended{}, epoch, err
 	}
 	l := p.log.Load()
@@ -61,7 +61,17 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 	}
 	// A repeated batch moves nothing. Its first copy may not be committed yet: the caller waits for that one.
 	if !appended.Duplicate {
-		p.publish(p.leader.Appended(appended.Last+1, settings.MinInsyncReplicas))
+		p.appended(appended.Last + 1)
 	}
 	return appended, epoch, nil
+}
+
+// appended takes the new log end over. It needs the lock.
+func (p *Partition) appended(end protocol.Offset) {
+	if p.leader.Alone() { // the time does not matter, and costs as much as the rest
+		p.publish(p.leader.Appended(end, 0))
+		return
+	}
+	p.publish(p.leader.Appended(end, p.options.clock()))
+	p.watchers.notify(followers)
 }

@@ -10,16 +10,31 @@
 // # A partition's life
 //
 //	not leading ── LeaderAndIsr names this broker, in an epoch above all that the log holds ──▶ leading
-//	leading ────── LeaderAndIsr, the next epoch: waits for commits of the old one fail ───────▶ leading
-//	leading ────── LeaderAndIsr names another, StopReplica, no log, a panic under the lock ───▶ not leading
+//	leading ────── LeaderAndIsr, the epoch after the present one ─────────────────────────────▶ leading, unbroken
+//	leading ────── LeaderAndIsr, a later epoch: waits for commits of the old one fail ────────▶ leading
+//	leading ────── LeaderAndIsr names another ────────────────────────────────────────────────▶ following
+//	either ─────── StopReplica, no log, a failed disk, a panic under the lock ────────────────▶ neither
 //
 // Requests carry no state of it: each looks at [Partition.CheckLeader], and an append looks again under
 // the lock. While a partition does not lead, requests get the reason as their error.
 //
 // # What makes acks=all safe
 //
-// A wait names the epoch that its append was made in. Whatever ends the leadership of that epoch, even for
-// the next epoch of this same broker, fails the wait before anything else can happen to the log: in
-// between another leader may have cut the record and written others at its offset, which would then pass for
-// it once the watermark moved.
+// A wait names the epoch that its append was made in. Whatever breaks the leadership since that epoch fails
+// the wait before anything else can happen to the log: in between another leader may have cut the record and
+// written others at its offset, which would then pass for it once the watermark moved. The very next epoch of
+// the same leader does not break it, since nobody else can have led in between.
+//
+// # Followers
+//
+// What a leader and a follower decide is in package partition; here is what carries it out.
+//
+//	leader                                         follower
+//	api: Fetch ─▶ Followed ─▶ partition.Leader     fetchers ─▶ fetcher ── Fetch ──▶ the leader
+//	                │ watermark     │ proposal         ▲            └─▶ replicate ─▶ partition.Follower
+//	                ▼               ▼                  │                              append, cut, halt
+//	             waiters    AlterPartition ─▶ controller ─▶ Apply
+//
+// Appends wake the followers that wait for records; they fetch them, and their next fetch says that they have
+// them. A follower appends only what it has checked, and cuts only where the leader's epochs say so.
 package replica

@@ -190,7 +190,7 @@ func TestPanicPoisonsThePartition(t *testing.T) {
 	last := s.write(p, 1, AcksLeader)
 	waits := make(chan error, 1)
 	go func() { waits <- p.Wait(context.Background(), 1, last+1) }()
-	p.leader.Appended(1000, 1) // the machine now believes what is not so
+	p.leader.Appended(1000, 0) // the machine now believes what is not so
 	batch := s.validated(p, 1)
 	func() {
 		defer func() {

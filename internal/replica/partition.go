@@ -2,13 +2,11 @@ package replica
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/log"
-	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/partition"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
@@ -17,16 +15,20 @@ import (
 type Partition struct {
 	tp      protocol.TopicPartition
 	id      protocol.TopicID
-	options *Options
+	options *common
 
-	// lock is the one lock of a partition, see the package comment. It guards leader.
+	// lock is the one lock of a partition, see the package comment. It guards leader and following.
 	lock chan struct{}
 	// leader is nil while this replica does not lead.
 	leader *partition.Leader
+	// following is whom this replica follows; its epoch is NoLeaderEpoch while it follows nobody.
+	following partition.Follower
 
-	// epoch is the leader epoch while this replica leads, and NoLeaderEpoch otherwise. Readers look at
-	// it without the lock.
-	epoch atomic.Int32
+	// Readers look at these without the lock.
+	term  atomic.Int64 // the leaderships, see term
+	begun atomic.Int64 // the log end offset at which the leader epoch began
+	told  atomic.Int32 // the leader epoch of the last order, to lead or to follow; NoLeaderEpoch before
+	under atomic.Bool  // fewer replicas are in sync than min.insync.replicas asks for
 	// log is nil until there is one: the log of an internal topic is made with its first record.
 	log atomic.Pointer[log.Log]
 	// settings is what the topic's properties say now, shared with other partitions.
@@ -38,9 +40,11 @@ type Partition struct {
 	watchers watchers
 }
 
-func newPartition(tp protocol.TopicPartition, id protocol.TopicID, o *Options) *Partition {
+func newPartition(tp protocol.TopicPartition, id protocol.TopicID, o *common) *Partition {
 	p := &Partition{tp: tp, id: id, options: o, lock: make(chan struct{}, 1)}
-	p.epoch.Store(int32(protocol.NoLeaderEpoch))
+	p.following = nobody
+	p.term.Store(int64(noTerm))
+	p.told.Store(int32(protocol.NoLeaderEpoch))
 	p.refuse(protocol.NotLeaderOrFollower)
 	return p
 }
@@ -57,19 +61,56 @@ func (p *Partition) Log() *log.Log { return p.log.Load() }
 // Settings is what the topic's properties say now; nil before this replica first led.
 func (p *Partition) Settings() *config.Topic { return p.settings.Load() }
 
+// term is an unbroken leadership: the epoch in which it began, and the present one. A leader that gets the next
+// epoch, and misses none, has led without a break, since every other leader would have had an epoch of its own.
+//
+//	first epoch, 32 bits | present epoch, 32 bits
+type term int64
+
+const noTerm = term(-1)
+
+func newTerm(first, present protocol.LeaderEpoch) term {
+	return term(int64(first)<<32 | int64(present))
+}
+
+func (t term) present() protocol.LeaderEpoch { return protocol.LeaderEpoch(int32(t)) }
+
+// covers reports whether an append in epoch is still under the same leadership.
+func (t term) covers(epoch protocol.LeaderEpoch) bool {
+	return t != noTerm && epoch >= protocol.LeaderEpoch(int64(t)>>32) && epoch <= t.present()
+}
+
 // Leader is the leader epoch, while this replica leads.
 func (p *Partition) Leader() (protocol.LeaderEpoch, bool) {
-	epoch := protocol.LeaderEpoch(p.epoch.Load())
-	return epoch, epoch != protocol.NoLeaderEpoch
+	t := term(p.term.Load())
+	return t.present(), t != noTerm
 }
 
 // CheckLeader returns nil while this replica leads, in the given epoch where the client names one:
 // FENCED_LEADER_EPOCH where the client's is older, UNKNOWN_LEADER_EPOCH where it is newer (KIP-320).
 func (p *Partition) CheckLeader(client protocol.LeaderEpoch) error {
 	epoch, leads := p.Leader()
-	switch {
-	case !leads:
+	if !leads {
 		return *p.refusal.Load()
+	}
+	return compareEpochs(client, epoch)
+}
+
+// CheckReplica is CheckLeader for a client that may read from a follower, too (KIP-392).
+func (p *Partition) CheckReplica(client protocol.LeaderEpoch) error {
+	epoch := protocol.LeaderEpoch(p.told.Load())
+	if _, leads := p.Leader(); leads {
+		return p.CheckLeader(client)
+	}
+	// A replica that cannot do what it was told has another reason than being a follower.
+	if refusal := *p.refusal.Load(); epoch == protocol.NoLeaderEpoch || protocol.CodeOf(refusal) != protocol.NotLeaderOrFollower {
+		return refusal
+	}
+	return compareEpochs(client, epoch)
+}
+
+func compareEpochs(client, epoch protocol.LeaderEpoch) error {
+	switch {
 	case client == protocol.NoLeaderEpoch || client == epoch:
 		return nil
 	case client < epoch:
@@ -78,75 +119,13 @@ func (p *Partition) CheckLeader(client protocol.LeaderEpoch) error {
 	return protocol.UnknownLeaderEpoch
 }
 
-// lead begins a leader epoch, or takes over a new in-sync set within the one that runs.
-func (p *Partition) lead(state *metadata.Partition, settings *config.Topic) error {
-	p.lock <- struct{}{}
-	defer p.release()
-	if p.leader != nil && state.LeaderEpoch < p.leader.Epoch {
-		return protocol.Errorf(protocol.FencedLeaderEpoch, "%s is led in epoch %d, not %d", p.tp, p.leader.Epoch, state.LeaderEpoch)
-	}
-	p.settings.Store(settings)
-	if p.leader != nil && p.leader.Epoch == state.LeaderEpoch {
-		if l := p.log.Load(); l != nil {
-			l.ShareConfig(settings)
-		}
-		p.leader.SetInSync(state.ISR)
-		p.advance()
-		return nil
-	}
-	l, err := p.openLog(settings)
-	if err != nil {
-		p.resignLocked(err)
-		return err
-	}
-	var end, watermark protocol.Offset
-	if l != nil {
-		if held := l.LatestEpoch(); held >= state.LeaderEpoch {
-			err := fmt.Errorf("leader epoch %d is not above %d, which the log of %s holds already: two leaders could write the same epoch", state.LeaderEpoch, held, p.tp)
-			p.resignLocked(err)
-			return err
-		}
-		l.ShareConfig(settings)
-		end, watermark = l.EndOffset(), l.HighWatermark()
-		if err := l.AssignEpoch(state.LeaderEpoch, end); err != nil {
-			p.resignLocked(err)
-			return err
-		}
-	}
-	if p.leader != nil {
-		p.resignLocked(protocol.NotLeaderOrFollower)
-	}
-	p.leader = partition.Lead(p.options.Self, state.LeaderEpoch, state.ISR, end, watermark)
-	p.epoch.Store(int32(state.LeaderEpoch))
-	p.advance()
-	return nil
+// serves reports whether this replica leads or follows.
+func (p *Partition) serves() bool {
+	return protocol.CodeOf(p.CheckReplica(protocol.NoLeaderEpoch)) == protocol.None
 }
 
-// openLog finds the log of a partition, or makes it, except for internal topics.
-func (p *Partition) openLog(settings *config.Topic) (*log.Log, error) {
-	if l := p.log.Load(); l != nil {
-		return l, nil
-	}
-	l := p.options.Dirs.Get(p.tp)
-	if l == nil && protocol.IsInternalTopic(p.tp.Topic) {
-		return nil, p.options.Dirs.Err(p.tp)
-	}
-	if l == nil {
-		return p.createLog(settings)
-	}
-	p.log.Store(l)
-	return l, nil
-}
-
-func (p *Partition) createLog(settings *config.Topic) (*log.Log, error) {
-	l, err := p.options.Dirs.Create(p.tp, p.id, *settings)
-	if err != nil {
-		return nil, protocol.Errorf(protocol.KafkaStorageError, "the log of %s cannot be made: %w", p.tp, err)
-	}
-	l.ShareConfig(settings)
-	p.log.Store(l)
-	return l, nil
-}
+// UnderMinimum reports whether this replica leads and fewer are in sync than min.insync.replicas asks for.
+func (p *Partition) UnderMinimum() bool { return p.under.Load() }
 
 // SwapLog makes a copy of the log in another directory the partition's log. finish runs under the
 // partition's lock, so that nothing is appended while it makes both logs equal.
@@ -160,36 +139,13 @@ func (p *Partition) SwapLog(finish func() (*log.Log, error)) error {
 	if p.leader != nil {
 		// What a leader notes of its epoch is in memory only until the epoch's first record.
 		if err := l.AssignEpoch(p.leader.Epoch, p.leader.EpochStart); err != nil {
-			p.resignLocked(err)
+			p.standDownLocked(err)
 			return err
 		}
-		l.ShareConfig(p.settings.Load())
 	}
+	l.ShareConfig(p.settings.Load())
 	p.log.Store(l)
 	return nil
-}
-
-// resign ends the leadership: from now on requests are refused with reason.
-func (p *Partition) resign(reason error) {
-	p.lock <- struct{}{}
-	defer p.release()
-	p.resignLocked(reason)
-}
-
-// resignLocked needs the lock. Those who wait for a commit fail before anything else can happen to the
-// log, since a later leader may cut what they wait for.
-func (p *Partition) resignLocked(reason error) {
-	p.refuse(reason)
-	p.epoch.Store(int32(protocol.NoLeaderEpoch))
-	p.leader = nil
-	p.commits.fail(protocol.NotLeaderOrFollower)
-	p.watchers.notify()
-}
-
-// refuse remembers why requests fail.
-func (p *Partition) refuse(reason error) {
-	reason = storageError(reason)
-	p.refusal.Store(&reason)
 }
 
 // configure takes over the topic's new settings.
@@ -200,24 +156,23 @@ func (p *Partition) configure(settings *config.Topic) {
 	}
 	p.lock <- struct{}{}
 	defer p.release()
-	p.advance()
-}
-
-// advance moves the watermark as far as it may go and wakes those who wait for it. It needs the lock.
-func (p *Partition) advance() {
-	if p.leader == nil {
-		return
+	if p.leader != nil {
+		p.leader.SetMinimum(settings.MinInsyncReplicas, p.options.clock())
+		p.ledLocked()
 	}
-	watermark := p.leader.Advance(p.settings.Load().MinInsyncReplicas)
-	p.publish(watermark)
 }
 
+// publish takes over where the watermark stands now. It needs the lock.
 func (p *Partition) publish(watermark protocol.Offset) {
+	moved := true
 	if l := p.log.Load(); l != nil {
+		moved = watermark > l.HighWatermark()
 		l.SetHighWatermark(watermark)
 	}
 	p.commits.advance(watermark)
-	p.watchers.notify()
+	if moved {
+		p.watchers.notify(everybody)
+	}
 }
 
 // release gives the lock back. A panic under it means that our idea of this partition is wrong: the
@@ -225,7 +180,7 @@ func (p *Partition) publish(watermark protocol.Offset) {
 func (p *Partition) release() {
 	if cause := recover(); cause != nil {
 		p.options.Logger.Error("a partition is taken out of service after a bug", "partition", p.tp, "panic", cause, "stack", string(debug.Stack()))
-		p.resignLocked(protocol.Errorf(protocol.KafkaStorageError, "%s is out of service after an internal error", p.tp))
+		p.standDownLocked(protocol.Errorf(protocol.KafkaStorageError, "%s is out of service after an internal error", p.tp))
 		<-p.lock
 		panic(cause)
 	}

@@ -2,11 +2,8 @@ package replica
 
 import (
 	"context"
-	"log/slog"
-	"net"
 	"sync"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/log"
@@ -15,29 +12,11 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// Options is what a broker's replicas need.
-type Options struct {
-	// Self is this broker.
-	Self protocol.BrokerID
-	// Dirs holds the logs.
-	Dirs *logdir.Set
-	// Topic resolves the settings of a topic from what was set on it.
-	Topic func(overrides map[string]string) (config.Topic, error)
-	// Dial connects to the inter-broker listener of a broker, as the present image has it.
-	Dial func(ctx context.Context, leader protocol.BrokerID) (net.Conn, error)
-	// Controller sends a request to the active controller and returns its answer. It fails where none is known
-	// or it does not answer; NOT_CONTROLLER in an answer means that it has just moved. Both are tried again.
-	Controller func(ctx context.Context, request kmsg.Request) (kmsg.Response, error)
-	// BrokerEpoch is the epoch of this broker's registration.
-	BrokerEpoch func() protocol.BrokerEpoch
-	// Logger gets what an operator should know.
-	Logger *slog.Logger
-}
-
 // Replicas holds the partitions of one broker. Its methods may be called concurrently, except Apply, which
 // one goroutine calls.
 type Replicas struct {
-	options Options
+	options  *common
+	fetchers *fetchers
 	// noted is what was logged about partitions that cannot do what they are told, which Apply is told again
 	// and again.
 	noted    map[protocol.TopicPartition]string
@@ -51,7 +30,8 @@ type Replicas struct {
 
 // New makes an empty set: partitions come with the first image.
 func New(o Options) *Replicas {
-	r := &Replicas{options: o, noted: map[protocol.TopicPartition]string{}}
+	c := newCommon(o)
+	r := &Replicas{options: c, fetchers: newFetchers(c), noted: map[protocol.TopicPartition]string{}}
 	r.settings = settings{known: map[config.Topic]*config.Topic{}, topics: map[string]*config.Topic{}}
 	r.mu.partitions = map[protocol.TopicPartition]*Partition{}
 	return r
@@ -91,6 +71,9 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 	r.createLogs(delta.Replicas, image, failed)
 	var gone []protocol.TopicPartition
 	for _, change := range delta.Replicas {
+		if change.Role != metadata.Follow {
+			r.fetchers.remove(change.TopicPartition)
+		}
 		switch change.Role {
 		case metadata.Lead:
 			if failed[change.TopicPartition] == nil {
@@ -98,7 +81,9 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 				r.note(failed, change.TopicPartition, p.lead(change.State, r.settingsOf(change.Topic, image)))
 			}
 		case metadata.Follow:
-			r.ensure(change.TopicPartition, change.TopicID).resign(protocol.NotLeaderOrFollower)
+			if failed[change.TopicPartition] == nil {
+				r.note(failed, change.TopicPartition, r.follow(change, image))
+			}
 		case metadata.Stop:
 			delete(r.noted, change.TopicPartition)
 			r.drop(change.TopicPartition)
@@ -114,7 +99,71 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 		}
 	}
 	r.configure(delta.Configs, image)
+	r.learn(&delta)
 	return failed
+}
+
+// follow makes a replica follow, and be fetched from its leader.
+func (r *Replicas) follow(change metadata.ReplicaChange, image *metadata.Image) error {
+	p := r.ensure(change.TopicPartition, change.TopicID)
+	if err := p.follow(change.State, r.settingsOf(change.Topic, image)); err != nil {
+		r.fetchers.remove(change.TopicPartition)
+		return err
+	}
+	if change.State.Leader == protocol.NoBroker {
+		r.fetchers.remove(change.TopicPartition)
+		return nil
+	}
+	r.fetchers.assign(p, change.State.Leader, change.State.LeaderEpoch)
+	return nil
+}
+
+// learn takes over what the cluster's image says about partitions that this broker leads, and about brokers.
+func (r *Replicas) learn(delta *metadata.Delta) {
+	for _, change := range delta.Partitions {
+		if change.New == nil || change.New.Leader != r.options.Self {
+			continue
+		}
+		if p, err := r.Partition(change.TopicPartition); err == nil {
+			p.learn(change.New)
+		}
+	}
+	if len(delta.Brokers) == 0 {
+		return
+	}
+	r.fetchers.retry()
+	for _, id := range delta.Brokers {
+		if delta.To.Broker(id) == nil {
+			for _, p := range r.All() {
+				p.gone(id)
+			}
+		}
+	}
+}
+
+// Run fetches from leaders and keeps the in-sync sets until ctx ends.
+func (r *Replicas) Run(ctx context.Context) {
+	var jobs sync.WaitGroup
+	jobs.Go(func() { r.fetchers.run(ctx) })
+	jobs.Go(func() { r.sendProposals(ctx) })
+	jobs.Go(func() { r.watchFollowers(ctx) })
+	jobs.Wait()
+}
+
+// watchFollowers looks for members of in-sync sets that lag, every half of replica.lag.time.max.ms as Kafka does.
+func (r *Replicas) watchFollowers(ctx context.Context) {
+	for {
+		timer := time.NewTimer(r.options.Config().Duration("replica.lag.time.max.ms") / 2)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		for _, p := range r.All() {
+			p.checkFollowers()
+		}
+	}
 }
 
 // note logs and remembers a failure, the same one once; nil is none.
@@ -160,7 +209,7 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 	var specs []logdir.Spec
 	for _, change := range changes {
 		tp := change.TopicPartition
-		if change.Role != metadata.Lead || failed[tp] != nil || protocol.IsInternalTopic(tp.Topic) || r.options.Dirs.Get(tp) != nil {
+		if change.Role != metadata.Lead && change.Role != metadata.Follow || failed[tp] != nil || protocol.IsInternalTopic(tp.Topic) || r.options.Dirs.Get(tp) != nil {
 			continue
 		}
 		if err := r.options.Dirs.Err(tp); err != nil {
@@ -187,10 +236,11 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 func (r *Replicas) Fence() []protocol.TopicPartition {
 	var fenced []protocol.TopicPartition
 	for _, p := range r.All() {
-		if _, leads := p.Leader(); !leads {
+		if !p.serves() {
 			continue
 		}
 		if err := r.options.Dirs.Err(p.tp); err != nil {
+			r.fetchers.remove(p.tp)
 			p.resign(err)
 			fenced = append(fenced, p.tp)
 		}
@@ -208,7 +258,7 @@ func (r *Replicas) ensure(tp protocol.TopicPartition, id protocol.TopicID) *Part
 		old, p = p, nil
 	}
 	if p == nil {
-		p = newPartition(tp, id, &r.options)
+		p = newPartition(tp, id, r.options)
 		r.mu.partitions[tp] = p
 	}
 	r.mu.Unlock()

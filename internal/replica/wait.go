@@ -72,7 +72,7 @@ func (c *commitWaiters) fail(err error) {
 func (p *Partition) Committed(epoch protocol.LeaderEpoch, end protocol.Offset) bool {
 	l := p.log.Load()
 	// In this order: a watermark of another leader does not count.
-	return l != nil && l.HighWatermark() >= end && protocol.LeaderEpoch(p.epoch.Load()) == epoch
+	return l != nil && l.HighWatermark() >= end && term(p.term.Load()).covers(epoch)
 }
 
 // Wait blocks until the high watermark has reached end while this replica has led without a break since
@@ -82,7 +82,7 @@ func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end pr
 	// First registered, then compared: a leadership that ends in between has either failed the waiter, or is
 	// seen in the comparison.
 	waiter := p.commits.add(end)
-	if protocol.LeaderEpoch(p.epoch.Load()) != epoch {
+	if !term(p.term.Load()).covers(epoch) {
 		if waiter != nil {
 			p.commits.remove(waiter)
 		}

@@ -32,8 +32,11 @@ func TestWaitEnds(t *testing.T) {
 		{"committed", func(s *stage) { s.lead("t", 1, 1) }, protocol.None},
 		{"follower", func(s *stage) { s.tell(s.order("t", metadata.Follow, 2)) }, protocol.NotLeaderOrFollower},
 		{"deleted", func(s *stage) { s.tell(s.order("t", metadata.Delete, 2)) }, protocol.NotLeaderOrFollower},
-		// Leads again, but not without a break: between the two somebody else may have led.
-		{"next epoch", func(s *stage) { s.lead("t", 2, 1) }, protocol.NotLeaderOrFollower},
+		// Nobody else can have led in between: that would have been another epoch.
+		{"next epoch", func(s *stage) { s.lead("t", 2, 1) }, protocol.None},
+		// Leads again, but perhaps not without a break.
+		{"a later epoch", func(s *stage) { s.lead("t", 3, 1) }, protocol.NotLeaderOrFollower},
+		{"back again", func(s *stage) { s.tell(s.order("t", metadata.Follow, 2)); s.lead("t", 3, 1) }, protocol.NotLeaderOrFollower},
 		{"time", func(*stage) {}, protocol.RequestTimedOut},
 	} {
 		t.Run(end.name, func(t *testing.T) {

@@ -39,13 +39,26 @@ type Watch struct {
 	watcher   *Watcher
 	partition *Partition
 	key       int
+	of        audience
 	at        int         // place in watchers.all, whose lock guards it; -1 after Close
 	marked    atomic.Bool // the key is in dirty
 }
 
-// Watch makes watcher learn of new records, a moved watermark and an ended leadership of p, under key.
-func (p *Partition) Watch(watcher *Watcher, key int) *Watch {
+// audience says who is to learn of something.
+type audience int8
+
+const (
+	everybody audience = iota
+	followers          // who reads up to the log end
+)
+
+// Watch makes watcher learn, under key, of a moved watermark and of a change of leadership of p; a follower
+// also of records that are not committed yet. Consumers cannot read those, and sleep on.
+func (p *Partition) Watch(watcher *Watcher, key int, follower bool) *Watch {
 	w := &Watch{watcher: watcher, partition: p, key: key}
+	if follower {
+		w.of = followers
+	}
 	p.watchers.mu.Lock()
 	w.at = len(p.watchers.all)
 	p.watchers.all = append(p.watchers.all, w)
@@ -102,13 +115,16 @@ type watchers struct {
 	all   []*Watch
 }
 
-func (ws *watchers) notify() {
+// notify tells everybody, or the followers.
+func (ws *watchers) notify(to audience) {
 	if ws.count.Load() == 0 {
 		return
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, w := range ws.all {
-		w.mark()
+		if to == everybody || w.of == to {
+			w.mark()
+		}
 	}
 }

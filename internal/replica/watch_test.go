@@ -21,7 +21,7 @@ func TestWatcher(t *testing.T) {
 	s := newStage(t)
 	a, b := s.lead("a", 1), s.lead("b", 1)
 	w := NewWatcher()
-	watchA, watchB := a.Watch(w, 7), b.Watch(w, 8)
+	watchA, watchB := a.Watch(w, 7, false), b.Watch(w, 8, false)
 	if !woken(w) || !slices.Equal(w.Take(nil), []int{7, 8}) {
 		t.Fatal("both are dirty from the start")
 	}
@@ -56,7 +56,7 @@ func TestWatchesCloseInAnyOrder(t *testing.T) {
 	w := NewWatcher()
 	var all []*Watch
 	for key := range 5 {
-		all = append(all, p.Watch(w, key))
+		all = append(all, p.Watch(w, key, false))
 	}
 	w.Take(nil)
 	for _, i := range []int{2, 0, 4} {
@@ -82,7 +82,7 @@ func TestNoLostWakeUp(t *testing.T) {
 	p := s.lead("t", 1)
 	const appends = 200
 	w := NewWatcher()
-	watch := p.Watch(w, 0)
+	watch := p.Watch(w, 0, false)
 	defer watch.Close()
 	batch := s.validated(p, 1)
 	go func() {

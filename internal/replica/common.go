@@ -1,0 +1,96 @@
+package replica
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/logdir"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// Options is what a broker's replicas need.
+type Options struct {
+	// Self is this broker.
+	Self protocol.BrokerID
+	// Dirs holds the logs.
+	Dirs *logdir.Set
+	// Config is the broker's configuration as it is now; nil means the defaults.
+	Config func() *config.Broker
+	// Topic resolves the settings of a topic from what was set on it.
+	Topic func(overrides map[string]string) (config.Topic, error)
+	// BrokerEpoch is the epoch of this broker's registration; nil where there is none.
+	BrokerEpoch func() protocol.BrokerEpoch
+	// Dial connects to another broker, as the current image has it. It may be called concurrently.
+	Dial func(ctx context.Context, leader protocol.BrokerID) (net.Conn, error)
+	// Controller sends a request to the active controller and returns its answer. It may be called concurrently.
+	Controller func(ctx context.Context, request kmsg.Request) (kmsg.Response, error)
+	// Logger gets what an operator should know.
+	Logger *slog.Logger
+}
+
+// common is what all partitions of a broker share.
+type common struct {
+	Options
+	began     time.Time
+	heard     heard
+	proposals proposals
+}
+
+func newCommon(o Options) *common {
+	if o.Config == nil {
+		c := config.Default()
+		o.Config = func() *config.Broker { return c }
+	}
+	if o.BrokerEpoch == nil {
+		o.BrokerEpoch = func() protocol.BrokerEpoch { return protocol.NoBrokerEpoch }
+	}
+	c := &common{Options: o, began: time.Now()}
+	c.heard.at = map[protocol.BrokerID]*atomic.Int64{}
+	c.proposals.wake = make(chan struct{}, 1)
+	return c
+}
+
+// clock is the time since the replicas were made. It is monotonic: a step of the wall clock must not make
+// followers look late.
+func (c *common) clock() time.Duration { return time.Since(c.began) }
+
+// heard is when each broker fetched anything last.
+type heard struct {
+	mu sync.RWMutex
+	at map[protocol.BrokerID]*atomic.Int64
+}
+
+// Heard notes that a broker fetches as a follower. A follower that waits at the log end names its partitions no
+// more, so that this is how its leader knows that it lives.
+func (r *Replicas) Heard(broker protocol.BrokerID) {
+	h := &r.options.heard
+	h.mu.RLock()
+	at := h.at[broker]
+	h.mu.RUnlock()
+	if at == nil {
+		h.mu.Lock()
+		if at = h.at[broker]; at == nil {
+			at = new(atomic.Int64)
+			h.at[broker] = at
+		}
+		h.mu.Unlock()
+	}
+	at.Store(int64(r.options.clock()))
+}
+
+// last is when a broker was heard; 0, the beginning, where it never was.
+func (h *heard) last(broker protocol.BrokerID) time.Duration {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if at := h.at[broker]; at != nil {
+		return time.Duration(at.Load())
+	}
+	return 0
+}

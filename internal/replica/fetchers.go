@@ -1,0 +1,126 @@
+package replica
+
+import (
+	"context"
+	"hash/fnv"
+	"sync"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// fetchers fetch from the leaders of the partitions that this broker follows: for each leader
+// num.replica.fetchers of them, each with one connection. A partition is always the same one's, so that its
+// records come in order.
+//
+//	Apply ─▶ assign, remove ─▶ fetcher (leader 2, 0) ─ one request at a time ─▶ leader 2
+//	                        └▶ fetcher (leader 3, 0) ─────────────────────────▶ leader 3
+//
+// A fetcher ends with its last partition.
+type fetchers struct {
+	common *common
+
+	mu       sync.Mutex
+	ctx      context.Context // nil before run
+	ended    bool
+	running  map[fetcherName]*fetcher
+	assigned map[protocol.TopicPartition]fetcherName
+	finish   sync.WaitGroup
+}
+
+// fetcherName names one fetcher.
+type fetcherName struct {
+	leader protocol.BrokerID
+	index  int
+}
+
+func newFetchers(c *common) *fetchers {
+	return &fetchers{common: c, running: map[fetcherName]*fetcher{}, assigned: map[protocol.TopicPartition]fetcherName{}}
+}
+
+// run lets the fetchers fetch until ctx ends.
+func (fs *fetchers) run(ctx context.Context) {
+	fs.mu.Lock()
+	fs.ctx = ctx
+	for _, f := range fs.running {
+		fs.launch(f)
+	}
+	fs.mu.Unlock()
+	<-ctx.Done()
+	fs.mu.Lock()
+	fs.ended = true
+	fs.mu.Unlock()
+	fs.finish.Wait()
+}
+
+// launch needs mu.
+func (fs *fetchers) launch(f *fetcher) {
+	if fs.ctx != nil && !fs.ended {
+		fs.finish.Go(func() { f.run(fs.ctx) })
+	}
+}
+
+// assign makes a partition be fetched from the leader of its state, and from nobody else.
+func (fs *fetchers) assign(p *Partition, leader protocol.BrokerID, epoch protocol.LeaderEpoch) {
+	name := fetcherName{leader, fs.index(p.tp)}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if old, ok := fs.assigned[p.tp]; ok && old != name {
+		fs.tell(old, p.tp, nil)
+	}
+	fs.assigned[p.tp] = name
+	f := fs.running[name]
+	if f == nil {
+		f = newFetcher(fs, name)
+		fs.running[name] = f
+		fs.launch(f)
+	}
+	f.tell(p.tp, &following{partition: p, epoch: epoch})
+}
+
+// remove makes a partition be fetched from nobody.
+func (fs *fetchers) remove(tp protocol.TopicPartition) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if name, ok := fs.assigned[tp]; ok {
+		delete(fs.assigned, tp)
+		fs.tell(name, tp, nil)
+	}
+}
+
+// tell needs mu.
+func (fs *fetchers) tell(name fetcherName, tp protocol.TopicPartition, what *following) {
+	if f := fs.running[name]; f != nil {
+		f.tell(tp, what)
+	}
+}
+
+// retire ends a fetcher that has nothing to do, unless it was told of something in this moment.
+func (fs *fetchers) retire(f *fetcher) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.changes) > 0 {
+		return false
+	}
+	delete(fs.running, f.name)
+	return true
+}
+
+// retry makes fetchers try at once that wait after a failure: the cluster has changed.
+func (fs *fetchers) retry() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.running {
+		f.retry.Store(true)
+		f.wakeUp()
+	}
+}
+
+// index is which of a leader's fetchers has a partition.
+func (fs *fetchers) index(tp protocol.TopicPartition) int {
+	n := max(int(fs.common.Config().Int("num.replica.fetchers")), 1)
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(tp.Topic)) // never fails
+	return int((h.Sum32() + uint32(tp.Partition)) % uint32(n))
+}

@@ -1,0 +1,150 @@
+package replica
+
+import (
+	"context"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/partition"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// Followed takes over a follower's position, which moves the high watermark and may let the follower join the
+// in-sync set. epoch is the leader epoch in which the caller found that the follower's log agrees with this one
+// up to the position.
+func (p *Partition) Followed(ctx context.Context, q partition.Fetch, epoch protocol.LeaderEpoch) error {
+	if err := p.acquire(ctx); err != nil {
+		return err
+	}
+	defer p.release()
+	if p.leader == nil {
+		return *p.refusal.Load()
+	}
+	if err := compareEpochs(epoch, p.leader.Epoch); err != nil {
+		return err
+	}
+	now := p.options.clock()
+	watermark, err := p.leader.Fetched(q, now)
+	if err != nil {
+		return err
+	}
+	p.publish(watermark)
+	if p.leader.MayExpand(q.Replica, now) {
+		p.proposeLocked(now)
+	}
+	return nil
+}
+
+// ledLocked carries out what the machine has come to after something else than an append or a fetch. It needs
+// the lock.
+func (p *Partition) ledLocked() {
+	p.under.Store(p.leader.UnderMinimum())
+	p.publish(p.leader.Watermark())
+	p.proposeLocked(p.options.clock())
+}
+
+// proposeLocked asks the controller for what the machine wants. It needs the lock.
+func (p *Partition) proposeLocked(now time.Duration) {
+	if proposal := p.leader.Propose(p.options.heard.last, now); proposal != nil {
+		p.options.proposals.add(sentProposal{partition: p, proposal: proposal})
+	}
+}
+
+// answered takes the controller's answer to a proposal, and reports whether to send it again.
+func (p *Partition) answered(proposal *partition.Proposal, answer partition.Answer) (again bool) {
+	p.lock <- struct{}{}
+	defer p.release()
+	if p.leader == nil {
+		return false
+	}
+	before := p.leader.InSync()
+	again = p.leader.Answered(proposal, answer, p.options.clock())
+	if after := p.leader.InSync(); len(before) != len(after) {
+		p.options.Logger.Info("the in-sync set has changed", "partition", p.tp, "from", before, "to", after,
+			"leader-epoch", p.leader.Epoch, "partition-epoch", p.leader.PartitionEpoch(), "why", proposal.Why)
+	}
+	p.ledLocked()
+	return again
+}
+
+// checkFollowers lets members of the in-sync set leave that lag.
+func (p *Partition) checkFollowers() {
+	if _, leads := p.Leader(); !leads {
+		return
+	}
+	p.lock <- struct{}{}
+	defer p.release()
+	if p.leader != nil && !p.leader.Alone() {
+		p.proposeLocked(p.options.clock())
+	}
+}
+
+// learn takes over a newer state of the running leader epoch that UpdateMetadata shows.
+func (p *Partition) learn(state *metadata.Partition) {
+	if epoch, leads := p.Leader(); !leads || epoch != state.LeaderEpoch {
+		return
+	}
+	p.lock <- struct{}{}
+	defer p.release()
+	if p.leader != nil {
+		p.leader.Learn(state, p.options.clock())
+		p.ledLocked()
+	}
+}
+
+// gone says that a broker has left the cluster.
+func (p *Partition) gone(broker protocol.BrokerID) {
+	if _, leads := p.Leader(); !leads {
+		return
+	}
+	p.lock <- struct{}{}
+	defer p.release()
+	if p.leader != nil && !p.leader.Alone() {
+		p.leader.Gone(broker, p.options.clock())
+		p.ledLocked()
+	}
+}
+
+// Readable reports whether all that earlier leaders may have promised is committed; until then the end of what
+// consumers may read is not known. True where this replica does not lead.
+func (p *Partition) Readable() bool {
+	if _, leads := p.Leader(); !leads {
+		return true
+	}
+	return p.Bounds().HighWatermark >= protocol.Offset(p.begun.Load())
+}
+
+// Readers appends the in-sync followers from which consumers may read at offset to readers; none where this
+// replica does not lead.
+func (p *Partition) Readers(ctx context.Context, readers []partition.Reader, offset protocol.Offset) []partition.Reader {
+	if err := p.acquire(ctx); err != nil {
+		return readers
+	}
+	defer p.release()
+	if p.leader == nil || p.leader.Alone() {
+		return readers
+	}
+	return p.leader.Readers(readers, offset)
+}
+
+// Replication is what a leader knows of its followers.
+type Replication struct {
+	// InSync is the in-sync set; the caller must not change it.
+	InSync []protocol.BrokerID
+	// Lags says how many records each asked follower is behind.
+	Lags []int64
+}
+
+// Replication tells of the given followers; false where this replica does not lead.
+func (p *Partition) Replication(of []protocol.BrokerID) (Replication, bool) {
+	p.lock <- struct{}{}
+	defer p.release()
+	if p.leader == nil {
+		return Replication{}, false
+	}
+	r := Replication{InSync: p.leader.InSync()}
+	for _, id := range of {
+		r.Lags = append(r.Lags, p.leader.Lag(id))
+	}
+	return r, true
+}

@@ -26,7 +26,7 @@ const (
 
 // connect dials the leader and asks what it speaks.
 func (f *fetcher) connect(ctx context.Context) error {
-	c := f.all.common
+	c := f.all.shared
 	channel := peer.New(func(ctx context.Context) (net.Conn, error) { return c.Dial(ctx, f.name.leader) },
 		fmt.Sprintf("broker-%d-fetcher-%d", c.Self, f.name.index))
 	f.channel = channel
@@ -51,14 +51,14 @@ func (f *fetcher) connect(ctx context.Context) error {
 
 // do sends a request and waits for the answer, for as long as replica.socket.timeout.ms allows.
 func (f *fetcher) do(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.all.common.Config().Duration("replica.socket.timeout.ms"))
+	ctx, cancel := context.WithTimeout(ctx, f.all.shared.Config().Duration("replica.socket.timeout.ms"))
 	defer cancel()
 	return f.channel.Do(ctx, request)
 }
 
 // request makes the next fetch; nil where no partition is left to fetch.
 func (f *fetcher) request() *kmsg.FetchRequest {
-	c := f.all.common
+	c := f.all.shared
 	settings := c.Config()
 	q := kmsg.NewPtrFetchRequest()
 	q.SetVersion(f.version)
@@ -222,7 +222,7 @@ func (f *fetcher) askBounds(ctx context.Context, part *following) error {
 func (f *fetcher) listOffset(ctx context.Context, part *following, timestamp int64) (protocol.Offset, error) {
 	q := kmsg.NewPtrListOffsetsRequest()
 	q.SetVersion(listVersion)
-	q.ReplicaID = int32(f.all.common.Self)
+	q.ReplicaID = int32(f.all.shared.Self)
 	one := kmsg.NewListOffsetsRequestTopicPartition()
 	one.Partition, one.CurrentLeaderEpoch, one.Timestamp = part.partition.tp.Partition, int32(part.epoch), timestamp
 	topic := kmsg.NewListOffsetsRequestTopic()

@@ -148,7 +148,7 @@ func (f *fetcher) rest(part *following) {
 const firstPause = 5 * time.Millisecond
 
 func (f *fetcher) pause(failures int) time.Duration {
-	most := f.all.common.Config().Duration("replica.fetch.backoff.ms")
+	most := f.all.shared.Config().Duration("replica.fetch.backoff.ms")
 	return min(firstPause<<min(failures, 20), max(most, firstPause))
 }
 
@@ -185,7 +185,7 @@ func (f *fetcher) wait(ctx context.Context, d time.Duration) {
 func (f *fetcher) failed(ctx context.Context, err error) {
 	f.disconnect()
 	if f.failures++; f.failures == 1 {
-		f.all.common.Logger.Warn("fetching from a leader failed; trying again", "leader", f.name.leader, "error", err)
+		f.all.shared.Logger.Warn("fetching from a leader failed; trying again", "leader", f.name.leader, "error", err)
 	}
 	until := time.Now().Add(f.pause(f.failures - 1))
 	for ctx.Err() == nil && !f.retry.Swap(false) {
@@ -259,6 +259,6 @@ func (f *fetcher) logLater(part *following, err error) {
 	if part.failures != patience || err == nil {
 		return
 	}
-	f.all.common.Logger.Warn("a follower gets no records; trying again", "partition", part.partition.tp, "leader", f.name.leader,
+	f.all.shared.Logger.Warn("a follower gets no records; trying again", "partition", part.partition.tp, "leader", f.name.leader,
 		"leader-epoch", part.epoch, "error", err)
 }

@@ -17,7 +17,7 @@ import (
 //
 // A fetcher ends with its last partition.
 type fetchers struct {
-	common *common
+	shared *shared
 
 	mu       sync.Mutex
 	ctx      context.Context // nil before run
@@ -33,8 +33,8 @@ type fetcherName struct {
 	index  int
 }
 
-func newFetchers(c *common) *fetchers {
-	return &fetchers{common: c, running: map[fetcherName]*fetcher{}, assigned: map[protocol.TopicPartition]fetcherName{}}
+func newFetchers(c *shared) *fetchers {
+	return &fetchers{shared: c, running: map[fetcherName]*fetcher{}, assigned: map[protocol.TopicPartition]fetcherName{}}
 }
 
 // run lets the fetchers fetch until ctx ends.
@@ -119,7 +119,7 @@ func (fs *fetchers) retry() {
 
 // index is which of a leader's fetchers has a partition.
 func (fs *fetchers) index(tp protocol.TopicPartition) int {
-	n := max(int(fs.common.Config().Int("num.replica.fetchers")), 1)
+	n := max(int(fs.shared.Config().Int("num.replica.fetchers")), 1)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tp.Topic)) // never fails
 	return int((h.Sum32() + uint32(tp.Partition)) % uint32(n))

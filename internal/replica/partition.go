@@ -15,7 +15,7 @@ import (
 type Partition struct {
 	tp      protocol.TopicPartition
 	id      protocol.TopicID
-	options *common
+	options *shared
 
 	// lock is the one lock of a partition, see the package comment. It guards leader and following.
 	lock chan struct{}
@@ -40,7 +40,7 @@ type Partition struct {
 	watchers watchers
 }
 
-func newPartition(tp protocol.TopicPartition, id protocol.TopicID, o *common) *Partition {
+func newPartition(tp protocol.TopicPartition, id protocol.TopicID, o *shared) *Partition {
 	p := &Partition{tp: tp, id: id, options: o, lock: make(chan struct{}, 1)}
 	p.following = nobody
 	p.term.Store(int64(noTerm))

@@ -15,7 +15,7 @@ import (
 // Replicas holds the partitions of one broker. Its methods may be called concurrently, except Apply, which
 // one goroutine calls.
 type Replicas struct {
-	options  *common
+	options  *shared
 	fetchers *fetchers
 	// noted is what was logged about partitions that cannot do what they are told, which Apply is told again
 	// and again.
@@ -30,7 +30,7 @@ type Replicas struct {
 
 // New makes an empty set: partitions come with the first image.
 func New(o Options) *Replicas {
-	c := newCommon(o)
+	c := newShared(o)
 	r := &Replicas{options: c, fetchers: newFetchers(c), noted: map[protocol.TopicPartition]string{}}
 	r.settings = settings{known: map[config.Topic]*config.Topic{}, topics: map[string]*config.Topic{}}
 	r.mu.partitions = map[protocol.TopicPartition]*Partition{}

@@ -35,15 +35,15 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// common is what all partitions of a broker share.
-type common struct {
+// shared is what all partitions of a broker share.
+type shared struct {
 	Options
 	began     time.Time
 	heard     heard
 	proposals proposals
 }
 
-func newCommon(o Options) *common {
+func newShared(o Options) *shared {
 	if o.Config == nil {
 		c := config.Default()
 		o.Config = func() *config.Broker { return c }
@@ -51,7 +51,7 @@ func newCommon(o Options) *common {
 	if o.BrokerEpoch == nil {
 		o.BrokerEpoch = func() protocol.BrokerEpoch { return protocol.NoBrokerEpoch }
 	}
-	c := &common{Options: o, began: time.Now()}
+	c := &shared{Options: o, began: time.Now()}
 	c.heard.at = map[protocol.BrokerID]*atomic.Int64{}
 	c.proposals.wake = make(chan struct{}, 1)
 	return c
@@ -59,7 +59,7 @@ func newCommon(o Options) *common {
 
 // clock is the time since the replicas were made. It is monotonic: a step of the wall clock must not make
 // followers look late.
-func (c *common) clock() time.Duration { return time.Since(c.began) }
+func (c *shared) clock() time.Duration { return time.Since(c.began) }
 
 // heard is when each broker fetched anything last.
 type heard struct {

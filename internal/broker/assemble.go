@@ -28,7 +28,7 @@ import (
 func (b *Broker) assemble(ctx, _ context.Context) error {
 	b.toController, b.forwarding = &controllerChannel{broker: b}, &controllerChannel{broker: b}
 	b.replicas = replica.New(replica.Options{
-		Self: b.id, Dirs: b.dirs, Logger: b.logger,
+		Self: b.id, Dirs: b.dirs, Config: b.Config, Logger: b.logger,
 		Dial: b.dialLeader, Controller: b.toController.do, BrokerEpoch: func() protocol.BrokerEpoch { return b.view.BrokerEpoch() },
 		Topic: func(overrides map[string]string) (config.Topic, error) { return b.Config().Topic(overrides) },
 	})

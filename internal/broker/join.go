@@ -27,6 +27,7 @@ func (b *Broker) join(ctx, running context.Context) error {
 	b.view.SetBrokerEpoch(epoch)
 	b.background.Go(func() { b.runController(running) })
 	b.background.Go(func() { b.watchDirs(running) })
+	b.background.Go(func() { b.replicas.Run(running) })
 	// Clients are let in with the first image: the empty one would tell them that their topics are gone. In a
 	// cluster it comes from another broker, so that the listeners open before it, and clients' requests wait.
 	if b.shared() {

@@ -27,9 +27,10 @@ type Options struct {
 	Topic func(overrides map[string]string) (config.Topic, error)
 	// BrokerEpoch is the epoch of this broker's registration; nil where there is none.
 	BrokerEpoch func() protocol.BrokerEpoch
-	// Dial connects to another broker, as the current image has it. It may be called concurrently.
+	// Dial connects to the inter-broker listener of a broker, as the present image has it.
 	Dial func(ctx context.Context, leader protocol.BrokerID) (net.Conn, error)
-	// Controller sends a request to the active controller and returns its answer. It may be called concurrently.
+	// Controller sends a request to the active controller and returns its answer. It fails where none is known
+	// or it does not answer; NOT_CONTROLLER in an answer means that it has just moved. Both are tried again.
 	Controller func(ctx context.Context, request kmsg.Request) (kmsg.Response, error)
 	// Logger gets what an operator should know.
 	Logger *slog.Logger

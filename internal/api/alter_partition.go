@@ -67,9 +67,7 @@ func altered(r *controller.Altered) kmsg.AlterPartitionResponseTopicPartition {
 	}
 	p.LeaderID, p.LeaderEpoch, p.PartitionEpoch = int32(r.State.Leader), int32(r.State.LeaderEpoch), int32(r.State.Epoch)
 	p.LeaderRecoveryState = recoveryState(r.State)
-	for _, id := range r.State.ISR {
-		p.ISR = append(p.ISR, int32(id))
-	}
+	p.ISR = numbersOf(r.State.ISR)
 	peer.SetEligible(&p.UnknownTags, r.State.Eligible)
 	return p
 }

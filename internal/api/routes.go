@@ -81,6 +81,8 @@ func table() []route {
 		forwarded(kmsg.ElectLeaders, 0, 2, later((*API).electLeaders)),
 		forwarded(kmsg.IncrementalAlterConfigs, 0, 1, later((*API).incrementalAlterConfigs)),
 		served(kmsg.ListConfigResources, 0, 1, now((*API).listConfigResources)),
+		forwarded(kmsg.AlterPartitionAssignments, 0, 1, later((*API).alterPartitionReassignments)),
+		forwarded(kmsg.ListPartitionReassignments, 0, 0, later((*API).listPartitionReassignments)),
 		forwarded(kmsg.CreatePartitions, 0, 3, later((*API).createPartitions)),
 		served(kmsg.DeleteGroups, 0, 3, later((*API).deleteGroups)),
 		served(kmsg.OffsetDelete, 0, 0, later((*API).offsetDelete)),

@@ -43,7 +43,8 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 		BrokerID: b.id, Config: b.Config, Now: b.options.Now, Logger: b.logger, Seed: uint64(b.options.Now().UnixNano()),
 		Dial: b.dial,
 	})
-	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger})
+	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger,
+		Offline: func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil }})
 	b.api = api.New(api.Options{
 		Self: b.id, ClusterID: b.dirs.ClusterID(), Config: b.Config, Replicas: b.replicas, Dirs: b.dirs, View: b.view,
 		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.observe, Logger: b.logger,

@@ -95,12 +95,25 @@ func (b *Broker) watchDirs(running context.Context) {
 					b.groups.Resign(tp.Partition)
 				}
 			}
+			b.announceOffline(running)
 		case <-b.storeFailed:
 			b.fail(fmt.Errorf("the disk of the metadata store failed: it lies in %s", b.dirs.MetadataDir()))
 			return
 		case <-running.Done():
 			return
 		}
+	}
+}
+
+// announceOffline has the controller ask which partitions this broker cannot serve any more, so that others
+// lead them. Alone, there is nobody else.
+func (b *Broker) announceOffline(running context.Context) {
+	if len(b.view.Image().Brokers()) > 1 {
+		b.background.Go(func() {
+			if err := controller.AnnounceLogDirFailure(running, b.session, b.id); err != nil && running.Err() == nil {
+				b.logger.Error("no controller hears of the failed log directory", "error", err)
+			}
+		})
 	}
 }
 

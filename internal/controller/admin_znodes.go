@@ -90,8 +90,8 @@ func (t *term) readReassignments() error {
 			t.controller.options.Logger.Warn("controller: a partition cannot be reassigned as was asked for", "partition", r.String(), "error", r.Err)
 		}
 	}
-	t.requested = wanted
-	t.look.moves = true // what has nothing to do is taken out at once
+	t.requested = append([]znode.Reassignment{}, wanted...) // not nil: also an empty one is taken away
+	t.look.moves = true                                     // what has nothing to do is taken out at once
 	return nil
 }
 

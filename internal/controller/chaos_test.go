@@ -21,7 +21,7 @@ import (
 // and delays events, while topics come and go and brokers die and return. Whatever happens, no partition has
 // two leaders in one epoch; and when it has ended, everybody is told what the store holds.
 func TestChaos(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { chaos(t, rand.New(rand.NewPCG(seed, 1))) })
 		})
@@ -40,13 +40,75 @@ func chaos(t *testing.T, r *rand.Rand) {
 		c.store.Inject(nil)
 	}
 	for id := P.BrokerID(1); id <= 3; id++ {
-		if b := c.brokers[id]; b == nil || b.session.Err() != nil {
+		if b := c.brokers[id]; b == nil || b.session.Err() != nil || c.leaving[id] {
 			c.restart(id, r)
 		}
 	}
 	<-time.After(2 * time.Minute)
 	synctest.Wait()
+	c.settle()
+	<-time.After(2 * time.Minute)
+	synctest.Wait()
 	c.check()
+}
+
+// someOf chooses at least one of some brokers, in random order.
+func someOf(r *rand.Rand, of ...P.BrokerID) []P.BrokerID {
+	chosen := make([]P.BrokerID, len(of))
+	for i, at := range r.Perm(len(of)) {
+		chosen[i] = of[at]
+	}
+	return chosen[:1+r.IntN(len(of))]
+}
+
+// propose lets the leaders of all partitions ask for some in-sync set of living replicas, in the life in which
+// they are. Some leaders know what is not so any more.
+func (c *cast) propose(ctx context.Context, controller *Controller, r *rand.Rand) {
+	image := controller.Image()
+	for _, name := range image.Topics() {
+		for i, p := range image.Topic(name).Partitions {
+			leader := image.Broker(p.Leader)
+			if leader == nil {
+				continue
+			}
+			a := Alteration{
+				TopicPartition: P.TopicPartition{Topic: name, Partition: int32(i)},
+				LeaderEpoch:    p.LeaderEpoch, Epoch: p.Epoch - P.PartitionEpoch(r.IntN(4)/3), Recovering: p.Recovering,
+			}
+			a.ISR = append(a.ISR, Member{p.Leader, leader.Epoch})
+			for _, id := range someOf(r, p.Replicas...) {
+				if b := image.Broker(id); b != nil && id != p.Leader && !p.Recovering {
+					a.ISR = append(a.ISR, Member{id, b.Epoch})
+				}
+			}
+			_, _ = controller.AlterPartition(ctx, p.Leader, leader.Epoch, []Alteration{a})
+		}
+	}
+}
+
+// settle brings all replicas into sync, as followers do that are left in peace, until nothing moves.
+func (c *cast) settle() {
+	for range 5 {
+		for _, b := range c.brokers {
+			image := b.controller.Image()
+			if image == nil {
+				continue
+			}
+			for _, name := range image.Topics() {
+				for i, p := range image.Topic(name).Partitions {
+					if p.Leader == P.NoBroker {
+						continue
+					}
+					a := Alteration{TopicPartition: P.TopicPartition{Topic: name, Partition: int32(i)}, LeaderEpoch: p.LeaderEpoch, Epoch: p.Epoch}
+					for _, id := range p.Replicas {
+						a.ISR = append(a.ISR, Member{id, image.Broker(id).Epoch})
+					}
+					_, _ = b.controller.AlterPartition(context.Background(), p.Leader, image.Broker(p.Leader).Epoch, []Alteration{a})
+				}
+			}
+		}
+		<-time.After(time.Second)
+	}
 }
 
 // inject makes the store lose some of what it is told from now on.
@@ -68,23 +130,14 @@ func (c *cast) inject(r *rand.Rand) {
 func (c *cast) step(r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	name := fmt.Sprint("t", r.IntN(4))
 	id := P.BrokerID(1 + r.IntN(3))
 	for _, b := range c.brokers {
-		if _, leads := b.controller.Epoch(); !leads {
-			continue
+		if _, leads := b.controller.Epoch(); leads {
+			for range 3 {
+				c.ask(ctx, b.controller, r)
+			}
+			break
 		}
-		switch r.IntN(6) {
-		case 0, 1:
-			b.controller.CreateTopics(ctx, []NewTopic{{Name: name, Partitions: int32(1 + r.IntN(3)), ReplicationFactor: int16(1 + r.IntN(3))}}, false)
-		case 2:
-			b.controller.DeleteTopics(ctx, []TopicRef{{Name: name}})
-		case 3:
-			b.controller.CreatePartitions(ctx, []Growth{{Topic: name, Count: int32(1 + r.IntN(5))}}, false)
-		case 4:
-			b.controller.ElectLeaders(ctx, PreferredElection, nil)
-		}
-		break
 	}
 	switch r.IntN(6) {
 	case 0:
@@ -108,6 +161,31 @@ func (c *cast) step(r *rand.Rand) {
 	}
 }
 
+// ask has the controller do one thing.
+func (c *cast) ask(ctx context.Context, controller *Controller, r *rand.Rand) {
+	name := fmt.Sprint("t", r.IntN(4))
+	switch n := r.IntN(20); {
+	case n < 4:
+		controller.CreateTopics(ctx, []NewTopic{{Name: name, Partitions: int32(1 + r.IntN(3)), ReplicationFactor: int16(1 + r.IntN(3))}}, false)
+	case n < 5:
+		controller.DeleteTopics(ctx, []TopicRef{{Name: name}})
+	case n < 6:
+		controller.CreatePartitions(ctx, []Growth{{Topic: name, Count: int32(1 + r.IntN(5))}}, false)
+	case n < 7:
+		controller.ElectLeaders(ctx, PreferredElection, nil)
+	case n < 13:
+		c.propose(ctx, controller, r)
+	case n < 18:
+		_, _ = controller.AlterPartitionReassignments(ctx, []Reassignment{{P.TopicPartition{Topic: name}, someOf(r, 1, 2, 3)}}, false)
+	case n < 19:
+		_, _ = controller.AlterPartitionReassignments(ctx, []Reassignment{{P.TopicPartition{Topic: name}, nil}}, false)
+	default:
+		id := P.BrokerID(1 + r.IntN(3))
+		_, _ = controller.ControlledShutdown(ctx, id, P.NoBrokerEpoch)
+		c.leaving[id] = true
+	}
+}
+
 // restart brings a broker back, whatever is left of it.
 func (c *cast) restart(id P.BrokerID, r *rand.Rand) {
 	if b := c.brokers[id]; b != nil {
@@ -128,6 +206,9 @@ func (c *cast) check() {
 		if got, want := fmt.Sprint(image.Topics()), fmt.Sprint(c.children("/brokers/topics")); got != want {
 			c.t.Errorf("the controller knows %s, the store holds %s", got, want)
 		}
+		if all, err := b.controller.ListPartitionReassignments(context.Background(), nil); err != nil || len(all) > 0 {
+			c.t.Errorf("reassignments of %v have not ended, %v", all, err)
+		}
 		if len(image.Brokers()) != 3 {
 			c.t.Errorf("the controller sees %d brokers", len(image.Brokers()))
 		}
@@ -141,6 +222,9 @@ func (c *cast) check() {
 		topic, err := znode.DecodeTopic(name, []byte(data))
 		if err != nil {
 			c.t.Error(err)
+		}
+		if len(topic.Adding)+len(topic.Removing) > 0 {
+			c.t.Errorf("%s is still reassigned: %s", name, data)
 		}
 		for i := range topic.Replicas {
 			tp := P.TopicPartition{Topic: name, Partition: int32(i)}

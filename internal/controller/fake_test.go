@@ -35,6 +35,8 @@ type cast struct {
 	logger  *slog.Logger
 	// leaders holds who led each partition in each leader epoch, as any broker ever heard: there is one.
 	leaders map[string]int32
+	// leaving holds those who have asked to be shut down at some time.
+	leaving map[P.BrokerID]bool
 }
 
 // fakeBroker answers what a controller tells it, and keeps it.
@@ -55,7 +57,7 @@ type fakeBroker struct {
 }
 
 func newCast(t *testing.T) *cast {
-	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, config: config.Default(), leaders: map[string]int32{}}
+	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, config: config.Default(), leaders: map[string]int32{}, leaving: map[P.BrokerID]bool{}}
 	c.logger = slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
 		c.logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -99,6 +99,11 @@ func (t *term) tellAll(q *queue) {
 		for _, d := range t.deletions {
 			t.tellStop(b, q.broker, d)
 		}
+		for _, tp := range sorted(t.ending) {
+			if p := image.Partition(tp); p != nil && slices.Contains(t.ending[tp].left, q.broker) {
+				b.stop(image, tp, p.LeaderEpoch, true)
+			}
+		}
 	})
 }
 

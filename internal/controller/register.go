@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
@@ -93,4 +94,25 @@ func NewBrokerID(ctx context.Context, session coordination.Session, reserved int
 		return P.NoBroker, fmt.Errorf("drawing a broker id: %w", err)
 	}
 	return znode.GeneratedBrokerID(stat.Version, reserved), nil
+}
+
+// announceAgain is how long AnnounceLogDirFailure waits before it tries again what the store did not answer.
+const announceAgain = time.Second
+
+// AnnounceLogDirFailure tells the controller that a log directory of a broker has failed. Where the store does
+// not answer it tries until ctx or the session ends: an announcement that is made twice does no harm.
+func AnnounceLogDirFailure(ctx context.Context, session coordination.Session, id P.BrokerID) error {
+	for {
+		_, _, err := session.Create(ctx, znode.LogDirEventPrefix, znode.EncodeLogDirEvent(id), coordination.CreateOptions{Sequential: true})
+		if !errors.Is(err, coordination.ErrNotSent) && !errors.Is(err, coordination.ErrUnknownOutcome) {
+			return err
+		}
+		select {
+		case <-time.After(announceAgain):
+		case <-session.Done():
+			return session.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

@@ -94,7 +94,7 @@ func departures(c cluster, id P.BrokerID, partitions []P.TopicPartition) []decid
 func depart(c *cluster, p *metadata.Partition, id P.BrokerID) *metadata.Partition {
 	stay := c.filter(p, func(m member) bool { return m == steady || m == dead && c.settling })
 	stay = slices.DeleteFunc(stay, func(other P.BrokerID) bool { return other == id })
-	if p.Epoch == P.AnyEpoch || len(stay) == 0 {
+	if !slices.Contains(p.ISR, id) || len(stay) == 0 {
 		return nil
 	}
 	next := c.next(p)

@@ -38,6 +38,10 @@ type world struct {
 //	min 2                        is min.insync.replicas of all topics; by default 1
 //	leaving 2                    broker 2 has asked to be shut down
 //	alter 1 t-0 epoch=1 version=2 isr=1,2:17     its leader asks for another in-sync set, 17 being an epoch
+//	depart 2                     broker 2 leaves in order: its partitions get other leaders
+//	move t-0 2,3 [keep=yes]      begins a reassignment; 'back' takes it back
+//	finish t-0                   ends it, if it is so far
+//	balance 10                   which preferred replicas shall lead, at an imbalance of 10 per cent
 //	elect preferred t-0          elects by request
 //	place 4 2                    places partitions with replicas, and counts
 //	plan t partitions=1 factor=1 assign=0:1,2 k=v    what a new topic comes to
@@ -131,6 +135,16 @@ func (w *world) run(words []string) []string {
 	case "leaving":
 		id := ids(plain[0])[0]
 		w.cluster.leaving[id] = w.cluster.image.Broker(id).Epoch
+	case "depart":
+		id := ids(plain[0])[0]
+		w.cluster.leaving[id] = w.cluster.image.Broker(id).Epoch
+		return w.write(departures(w.cluster, id, w.all()))
+	case "move":
+		return w.move(plain, named)
+	case "finish":
+		return w.finish(plain[0])
+	case "balance":
+		return []string{fmt.Sprint(imbalanced(&w.cluster, number(plain[0]), func(P.TopicPartition) bool { return false }))}
 	case "alter":
 		return w.alter(plain, named)
 	case "elect":
@@ -173,12 +187,7 @@ func (w *world) overwrite(name string, named map[string]string) []string {
 
 // decide decides about all partitions, and writes.
 func (w *world) decide(named map[string]string) []string {
-	var all []P.TopicPartition
-	for _, name := range w.cluster.image.Topics() {
-		for i := range w.cluster.image.Topic(name).Partitions {
-			all = append(all, P.TopicPartition{Topic: name, Partition: int32(i)})
-		}
-	}
+	all := w.all()
 	w.cluster.unclean = map[string]bool{named["unclean"]: true}
 	changes, stuck := decideAll(w.cluster, all)
 	lines := w.write(changes)
@@ -186,6 +195,59 @@ func (w *world) decide(named map[string]string) []string {
 		lines = append(lines, "only an unclean election could help "+topic)
 	}
 	return lines
+}
+
+// all lists every partition.
+func (w *world) all() []P.TopicPartition {
+	var all []P.TopicPartition
+	for _, name := range w.cluster.image.Topics() {
+		for i := range w.cluster.image.Topic(name).Partitions {
+			all = append(all, P.TopicPartition{Topic: name, Partition: int32(i)})
+		}
+	}
+	return all
+}
+
+// move begins a reassignment, and writes it.
+func (w *world) move(plain []string, named map[string]string) []string {
+	tp, _ := P.PartitionOfDir(plain[0])
+	topic := w.cluster.image.Topic(tp.Topic)
+	r := Reassignment{TopicPartition: tp}
+	if plain[1] != "back" {
+		r.Replicas = ids(strings.Trim(plain[1], "-"))
+		if r.Replicas == nil {
+			r.Replicas = []P.BrokerID{}
+		}
+	}
+	p := topic.Partition(tp.Partition)
+	next, err := planMove(&w.cluster, tp.Topic, p, r, named["keep"] != "")
+	switch {
+	case err != nil:
+		return []string{P.CodeOf(err).Name() + ": " + err.Error()}
+	case next == nil:
+		return []string{"nothing to do"}
+	}
+	return w.assign(decided{TopicPartition: tp, topicID: topic.ID, from: p, to: next, why: "reassignment"})
+}
+
+func (w *world) finish(name string) []string {
+	tp, _ := P.PartitionOfDir(name)
+	topic := w.cluster.image.Topic(tp.Topic)
+	p := topic.Partition(tp.Partition)
+	next := finishMove(&w.cluster, tp.Topic, p)
+	if next == nil {
+		return []string{"not so far"}
+	}
+	return w.assign(decided{TopicPartition: tp, topicID: topic.ID, from: p, to: next, why: "reassigned"})
+}
+
+// assign writes a state, and says what the assignment is.
+func (w *world) assign(d decided) []string {
+	line := fmt.Sprintf("%s replicas %v→%v adding %v removing %v", d.TopicPartition, d.from.Replicas, d.to.Replicas, d.to.Adding, d.to.Removing)
+	if gone := without(d.from.Replicas, d.to.Replicas); gone != nil {
+		line += fmt.Sprint(", deleted on ", gone)
+	}
+	return append([]string{line}, w.write([]decided{d})...)
 }
 
 func (w *world) write(changes []decided) []string {

@@ -102,6 +102,8 @@ func (v *View) judge(o order) P.Code {
 		v.options.Logger.Error("refusing an order about a topic of another id than the one here",
 			"partition", o.String(), "topic-id", o.topicID, "here", known.topicID)
 		return P.InconsistentTopicID
+	case there && o.state.LeaderEpoch == known.epoch && v.options.Offline(o.TopicPartition):
+		return P.KafkaStorageError // a controller that tells again wants to know that
 	case there && o.state.LeaderEpoch <= known.epoch:
 		return P.StaleControllerEpoch
 	case !slices.Contains(o.state.Replicas, v.options.Self):

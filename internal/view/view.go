@@ -35,6 +35,9 @@ type Options struct {
 	// returns what failed by partition, for the answer to LeaderAndIsr and StopReplica. It must not call
 	// the view's methods that wait.
 	Apply func(metadata.Delta, *metadata.Image) map[P.TopicPartition]error
+	// Offline reports whether the log of a partition cannot be used any more: the answer to LeaderAndIsr says so,
+	// also where the order is an old one. Nil means never.
+	Offline func(P.TopicPartition) bool
 	// Logger gets what an operator should know.
 	Logger *slog.Logger
 }
@@ -77,6 +80,9 @@ type moment struct {
 func New(o Options) *View {
 	if o.Apply == nil {
 		o.Apply = func(metadata.Delta, *metadata.Image) map[P.TopicPartition]error { return nil }
+	}
+	if o.Offline == nil {
+		o.Offline = func(P.TopicPartition) bool { return false }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

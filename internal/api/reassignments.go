@@ -14,6 +14,9 @@ import (
 // back.
 func (a *API) alterPartitionReassignments(ctx context.Context, r *Request, q *kmsg.AlterPartitionAssignmentsRequest) *kmsg.AlterPartitionAssignmentsResponse {
 	response := respondTo(r, kmsg.NewPtrAlterPartitionAssignmentsResponse())
+	if answer, ok := a.forward(ctx, r, q, millis(q.TimeoutMillis)).(*kmsg.AlterPartitionAssignmentsResponse); ok {
+		return answer
+	}
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
 	keepFactor := r.Version >= 1 && !q.AllowReplicationFactorChange
@@ -56,6 +59,9 @@ func (a *API) alterPartitionReassignments(ctx context.Context, r *Request, q *km
 // topics is null, of all (KIP-455, version 0).
 func (a *API) listPartitionReassignments(ctx context.Context, r *Request, q *kmsg.ListPartitionReassignmentsRequest) *kmsg.ListPartitionReassignmentsResponse {
 	response := respondTo(r, kmsg.NewPtrListPartitionReassignmentsResponse())
+	if answer, ok := a.forward(ctx, r, q, millis(q.TimeoutMillis)).(*kmsg.ListPartitionReassignmentsResponse); ok {
+		return answer
+	}
 	ctx, cancel := within(ctx, q.TimeoutMillis)
 	defer cancel()
 	var partitions []protocol.TopicPartition

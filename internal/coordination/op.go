@@ -53,7 +53,8 @@ type Op struct {
 type OpResult struct {
 	// Path is the path of the node; of a sequential create, with its number.
 	Path string
-	// Stat is the node right after the operation; zero after OpDelete and OpCheck.
+	// Stat is the node right after the operation; zero after OpDelete and OpCheck. Ctime and Mtime of a node
+	// that the transaction creates may be missing: ZooKeeper does not tell.
 	Stat Stat
 }
 

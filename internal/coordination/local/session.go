@@ -89,7 +89,7 @@ func (s *Session) Suspend() bool {
 	}
 	s.mu.resumed = make(chan struct{})
 	for w := range s.mu.watches {
-		w.hold(true)
+		w.Hold(true)
 	}
 	s.enterLocked(coordination.Suspended)
 	return true
@@ -106,8 +106,8 @@ func (s *Session) Resume() {
 	close(s.mu.resumed)
 	s.mu.resumed = nil
 	for w := range s.mu.watches {
-		w.resync()
-		w.hold(s.mu.held)
+		w.Resync()
+		w.Hold(s.mu.held)
 	}
 	s.enterLocked(coordination.Connected)
 }
@@ -125,7 +125,7 @@ func (s *Session) HoldEvents(held bool) {
 	defer s.mu.Unlock()
 	s.mu.held = held
 	for w := range s.mu.watches {
-		w.hold(held || s.mu.state == coordination.Suspended)
+		w.Hold(held || s.mu.state == coordination.Suspended)
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *Session) resync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.mu.watches {
-		w.resync()
+		w.Resync()
 	}
 }
 

@@ -13,11 +13,17 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/jute"
 )
 
-// How long a round over all servers waits before the next: it doubles from one to the other.
+// How long a round over all servers waits before the next: it doubles from one to the other. Servers that come
+// back give the session its full time, of which no more than a sixth is slept away.
 const (
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
 )
+
+// longer is the pause after a pause.
+func (s *Session) longer(pause time.Duration) time.Duration {
+	return min(max(2*pause, firstPause), longestPause, s.Timeout()/6)
+}
 
 // run keeps the session connected until it ends.
 func (s *Session) run() {
@@ -34,7 +40,7 @@ func (s *Session) run() {
 			s.store.options.Logger.Warn("zookeeper: connection lost", "server", l.server, "session", s.text(), "reason", err)
 		}
 		// A connection that breaks as soon as it is there is not tried again at once.
-		if pause = min(max(2*pause, firstPause), longestPause); time.Since(began) > longestPause {
+		if pause = s.longer(pause); time.Since(began) > longestPause {
 			pause = 0
 		}
 	}
@@ -61,7 +67,7 @@ func (s *Session) connect(pause time.Duration) *link {
 			}
 			s.failedTo(server, err)
 		}
-		pause = min(max(2*pause, firstPause), longestPause)
+		pause = s.longer(pause)
 	}
 }
 

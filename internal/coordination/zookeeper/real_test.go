@@ -119,7 +119,7 @@ func TestExpiry(t *testing.T) {
 // ephemeral nodes stay, and its watches are told to read again.
 func TestOutageLongerThanSession(t *testing.T) {
 	zk := own(t, zktest.Options{})
-	s := openSession(t, storeOn(nil, zk.Address), time.Second)
+	s := openSession(t, storeOn(nil, zk.Address), 3*time.Second)
 	stat := create(t, s, "/mine", coordination.CreateOptions{Ephemeral: true})
 	w := watchOn(t, s, "/", coordination.Subtree)
 	zk.Kill()

@@ -106,11 +106,11 @@ func (s *Set) fail(d *directory, cause error) {
 // one name.
 func isDiskFault(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
-	if !ok || vfs.IsFull(err) {
+	if !ok || vfs.IsExhausted(err) {
 		return false
 	}
 	switch errno {
-	case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR, syscall.EAGAIN,
+	case syscall.EINTR, syscall.EAGAIN,
 		syscall.ENOENT, syscall.EEXIST, syscall.ENOTEMPTY, syscall.ENAMETOOLONG, syscall.EISDIR, syscall.EINVAL:
 		return false
 	}

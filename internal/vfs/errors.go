@@ -13,3 +13,9 @@ var ErrLocked = errors.New("locked by another process")
 func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || isQuota(err)
 }
+
+// IsExhausted reports whether err says that something is used up for the moment: space, descriptors or memory.
+// What failed can be tried again later, and nothing about the volume is wrong.
+func IsExhausted(err error) bool {
+	return IsFull(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}

@@ -65,20 +65,30 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestDiskFails ends sessions and store when a sync fails, without taking the process with it.
+// TestDiskFails ends sessions and store when a write, a sync or the making of a segment fails, without taking the
+// process with it.
 func TestDiskFails(t *testing.T) {
-	for _, path := range []string{logPrefix + "*", stateName} {
-		t.Run(path, func(t *testing.T) {
+	for _, fault := range []vfs.Fault{
+		{Op: vfs.OpWrite, Path: logPrefix + "*"},
+		{Op: vfs.OpSync, Path: logPrefix + "*"},
+		{Op: vfs.OpCreate, Path: logPrefix + "*"},
+		{Op: vfs.OpSync, Path: stateName},
+	} {
+		t.Run(string(fault.Op)+" "+fault.Path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				faulty := vfs.NewFaulty(vfs.NewMemory())
-				s := open(t, Options{FS: faulty})
+				s := open(t, Options{FS: faulty, segmentBytes: 4096})
 				session := session(t, s)
-				faulty.Inject(vfs.Fault{Op: vfs.OpSync, Path: path, Err: errIO})
-				if path == stateName { // the state is written at the next election
+				fault.Err = errIO
+				faulty.Inject(fault)
+				if fault.Path == stateName { // the state is written at the next election
 					faulty.Inject(vfs.Fault{Op: vfs.OpWrite, Path: logPrefix + "*", Err: errFull, Times: 1})
 				}
-				if err := create(session, "/a"); err == nil {
-					t.Fatal("written")
+				var err error
+				for i := 0; err == nil; i++ { // until a segment is full, where that is what fails
+					if err = create(session, "/a"+strconv.Itoa(i)); err == nil && (fault.Op != vfs.OpCreate || i > 1000) {
+						t.Fatal("written")
+					}
 				}
 				<-s.Failed()
 				<-session.Done()

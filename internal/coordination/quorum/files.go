@@ -58,11 +58,13 @@ func makeDirectory(fs vfs.FS, dir string) error {
 	return fs.SyncDir(parent)
 }
 
-// readTree reads the tree of the newest snapshot, or makes one that starts behind zxid.
-func (f *files) readTree(zxid int64) (*tree.Tree, error) {
+// readTree reads the tree of the newest snapshot, or makes an empty one. Its first transaction is number 1, also
+// where the directory was adopted from another cluster: no log holds a broker epoch (a zxid) to stay above, and
+// leader epochs are raised by themselves.
+func (f *files) readTree() (*tree.Tree, error) {
 	metas, err := f.snapshots.List()
 	if err != nil || len(metas) == 0 {
-		return tree.New(zxid), err
+		return tree.New(0), err
 	}
 	_, r, err := f.snapshots.Open(metas[0].ID)
 	if err != nil {

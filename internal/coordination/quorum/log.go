@@ -33,7 +33,7 @@ type logStore struct {
 	base     uint64     // index of the first entry, or of the next one if there is none
 	entries  []place    // where each entry stands
 	buffer   []byte     // of the frame that is being written
-	failed   error      // what makes writing impossible for good
+	failed   error      // what makes writing impossible for good: the disk is broken, or what it holds unknown
 	// unfinished says that a segment could not be made, which may be on the disk all the same. Nothing is
 	// written to the older ones before it is: it would follow the newer one's first entry.
 	unfinished bool
@@ -222,6 +222,7 @@ func (s *logStore) writeLocked(frame []byte) (seg *segment, position int64, err 
 	if _, err := seg.file.WriteAt(frame, position); err != nil {
 		err = fmt.Errorf("writing %s: %w", seg.file.Name(), err)
 		s.undoLocked(seg, err)
+		s.giveUpLocked(err)
 		return nil, 0, err
 	}
 	if err := seg.file.Sync(); err != nil {
@@ -245,6 +246,14 @@ func (s *logStore) undoLocked(seg *segment, cause error) {
 	}
 }
 
+// giveUpLocked makes a failed write final, unless space or descriptors were used up, which passes: raft steps down
+// after any error and tries again each second, for ever, while nobody would learn that the disk is broken.
+func (s *logStore) giveUpLocked(err error) {
+	if s.failed == nil && !vfs.IsExhausted(err) {
+		s.failed = err
+	}
+}
+
 // rollLocked starts a segment whose first entry has an index.
 func (s *logStore) rollLocked(first uint64) error {
 	if s.failed != nil {
@@ -257,7 +266,9 @@ func (s *logStore) rollLocked(first uint64) error {
 		}
 	}
 	if s.unfinished = err != nil; s.unfinished {
-		return fmt.Errorf("starting a log segment: %w", err)
+		err = fmt.Errorf("starting a log segment: %w", err)
+		s.giveUpLocked(err)
+		return err
 	}
 	s.segments = append(s.segments, seg)
 	return nil

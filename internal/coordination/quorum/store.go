@@ -47,9 +47,6 @@ type Options struct {
 	Random func() uint64
 	// Limits bound nodes and transactions; zero means coordination.DefaultLimits.
 	Limits coordination.Limits
-	// Zxid is the number that the first transaction of a new directory comes after: the highest one of the
-	// store that this one takes over from, or 0.
-	Zxid int64
 	// SnapshotBytes is how many bytes of commands are logged between two snapshots; 0 means 16 MiB.
 	SnapshotBytes int64
 
@@ -138,7 +135,7 @@ func (s *Store) open() error {
 	if err := s.files.open(s.options); err != nil {
 		return err
 	}
-	t, err := s.files.readTree(s.options.Zxid)
+	t, err := s.files.readTree()
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,7 @@ type Log struct {
 
 	// Published, read without a lock.
 	dir       atomic.Pointer[string]
+	topicID   atomic.Pointer[protocol.TopicID] // nil where nobody has said it
 	config    atomic.Pointer[config.Topic]
 	list      atomic.Pointer[segments]
 	epochs    atomic.Pointer[epochs]

@@ -180,6 +180,32 @@ func TestAppendReadCloseReopen(t *testing.T) {
 	}
 }
 
+// TestTopicIDOfAnOpenLog gives an id to a log that has none, as the first order of a controller does; from then on
+// it is the log's, and no other is taken.
+func TestTopicIDOfAnOpenLog(t *testing.T) {
+	o := testOptions(vfs.NewMemory())
+	o.TopicID = protocol.TopicID{}
+	l := open(t, o)
+	if !l.TopicID().IsZero() {
+		t.Fatalf("an id from nowhere: %s", l.TopicID())
+	}
+	id := protocol.NewTopicID()
+	for _, told := range []protocol.TopicID{{}, id, id, {}} {
+		if err := l.AssignTopicID(told); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.AssignTopicID(protocol.NewTopicID()); protocol.CodeOf(err) != protocol.InconsistentTopicID {
+		t.Fatalf("another topic id: %v", err)
+	}
+	if err := l.CloseClean(); err != nil {
+		t.Fatal(err)
+	}
+	if l = open(t, o); l.TopicID() != id {
+		t.Fatalf("the log holds %s after opening it again, want %s", l.TopicID(), id)
+	}
+}
+
 func TestReadRanges(t *testing.T) {
 	l := open(t, testOptions(vfs.NewMemory()))
 	var size []int

@@ -34,6 +34,52 @@ func ReadTopicID(files vfs.FS, dir string) (protocol.TopicID, error) {
 	return id, nil
 }
 
+// TopicID is the id of the topic that the log belongs to. It is the zero id until somebody has said it: brokers
+// before Kafka 2.8 wrote none.
+func (l *Log) TopicID() protocol.TopicID {
+	if id := l.topicID.Load(); id != nil {
+		return *id
+	}
+	return protocol.TopicID{}
+}
+
+// AssignTopicID gives an id to a log that has none, as the first order of a controller for an old directory does
+// (KIP-516), and checks that of any other: where it differs, the log is an earlier topic's of the same name, and
+// the error is INCONSISTENT_TOPIC_ID. The zero id says nothing and changes nothing.
+func (l *Log) AssignTopicID(id protocol.TopicID) error {
+	if id.IsZero() || l.TopicID() == id {
+		return nil
+	}
+	if err := l.lock(); err != nil {
+		return err
+	}
+	defer l.unlock()
+	if err := l.adoptTopicID(id); err != nil {
+		if protocol.CodeOf(err) == protocol.InconsistentTopicID {
+			return err
+		}
+		return l.ioError("write "+metadataName, err)
+	}
+	return nil
+}
+
+// adoptTopicID compares the log's id with one that it is told, and writes that where it has none. The file is
+// not synced: whoever creates partitions syncs the directories of many at once.
+func (l *Log) adoptTopicID(id protocol.TopicID) error {
+	there := l.TopicID()
+	if id.IsZero() || there == id {
+		return nil
+	}
+	if !there.IsZero() {
+		return protocol.Errorf(protocol.InconsistentTopicID, "%s holds topic id %s, expected %s", l.Dir(), there, id)
+	}
+	if err := replaceSmall(l.fs, filepath.Join(l.Dir(), metadataName), formatMetadata(id), false); err != nil {
+		return err
+	}
+	l.topicID.Store(&id)
+	return nil
+}
+
 // parseMetadata reads the text of partition.metadata.
 func parseMetadata(text string) (protocol.TopicID, error) {
 	version, rest, _ := strings.Cut(text, "\n")

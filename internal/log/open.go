@@ -132,23 +132,17 @@ func (l *Log) trimEpochs(start, end protocol.Offset) {
 	}
 }
 
-// checkTopicID compares partition.metadata with the id that the cluster knows, and writes it where it is
-// missing. The file is not synced: whoever creates partitions syncs the directories of many at once.
+// checkTopicID reads partition.metadata and compares it with the id that the cluster knows, which is the zero id
+// where nobody has said it yet.
 func (l *Log) checkTopicID(id protocol.TopicID) error {
-	if id.IsZero() {
-		return nil
-	}
 	there, err := ReadTopicID(l.fs, l.Dir())
 	if err != nil {
 		return err
 	}
-	if there == id {
-		return nil
-	}
 	if !there.IsZero() {
-		return protocol.Errorf(protocol.InconsistentTopicID, "the directory holds topic id %s, expected %s", there, id)
+		l.topicID.Store(&there)
 	}
-	return replaceSmall(l.fs, filepath.Join(l.Dir(), metadataName), formatMetadata(id), false)
+	return l.adoptTopicID(id)
 }
 
 // readEpochs reads leader-epoch-checkpoint. For one that is missing or damaged it reports true: recovery makes

@@ -39,7 +39,8 @@ func (s *Set) Create(tp protocol.TopicPartition, id protocol.TopicID, topic conf
 
 // CreateAll creates partitions, each in the directory that has the fewest, and syncs each directory once.
 // Both results are as long as specs; where there is an error, KAFKA_STORAGE_ERROR if the disks' fault, the
-// log is nil. One that exists is returned as it is.
+// log is nil. One that exists is returned as it is; where it is another topic's, by its id, the error is
+// INCONSISTENT_TOPIC_ID.
 func (s *Set) CreateAll(specs []Spec) ([]*log.Log, []error) {
 	s.changing.lock()
 	defer s.changing.unlock()
@@ -85,6 +86,9 @@ func (s *Set) create(spec Spec, counts map[*directory]int) (*log.Log, *directory
 	}
 	tp := spec.Partition
 	if l := s.Get(tp); l != nil {
+		if err := l.AssignTopicID(spec.TopicID); err != nil {
+			return nil, nil, err // already with its code
+		}
 		return l, nil, nil
 	}
 	if err := s.Err(tp); err != nil {

@@ -85,11 +85,7 @@ func (s *Set) startMove(e *entry, to *directory) error {
 	if err != nil {
 		return err
 	}
-	id, err := log.ReadTopicID(s.files, e.log.Dir())
-	if err != nil {
-		return offline(e.partition, s.report(e.dir, err))
-	}
-	l, err := s.openFuture(to, folder, e, id, log.Clean)
+	l, err := s.openFuture(to, folder, e, e.log.TopicID(), log.Clean)
 	if err == nil {
 		err = s.files.SyncDir(to.path)
 	}

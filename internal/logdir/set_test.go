@@ -411,6 +411,20 @@ func TestPlacementByCount(t *testing.T) {
 	}
 }
 
+// TestCreateWithAnotherTopicID asks for a log that is there, as an earlier topic's.
+func TestCreateWithAnotherTopicID(t *testing.T) {
+	w := newWorld(t, vfs.NewMemory(), "/a")
+	s := w.start(t)
+	l := w.make(t, s, partition("t", 0))
+	again, err := s.Create(partition("t", 0), l.TopicID(), l.Config())
+	if err != nil || again != l {
+		t.Errorf("got %v, %v, want the same log", again, err)
+	}
+	if _, err := s.Create(partition("t", 0), protocol.NewTopicID(), l.Config()); protocol.CodeOf(err) != protocol.InconsistentTopicID {
+		t.Errorf("got %v, want INCONSISTENT_TOPIC_ID", err)
+	}
+}
+
 func TestPartitionInTwoDirectories(t *testing.T) {
 	m := vfs.NewMemory()
 	w := newWorld(t, m, "/a", "/b")

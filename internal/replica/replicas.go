@@ -185,11 +185,11 @@ func (r *Replicas) note(failed map[protocol.TopicPartition]error, tp protocol.To
 func (r *Replicas) setStraysAside(changes []metadata.ReplicaChange, failed map[protocol.TopicPartition]error) {
 	var strays []protocol.TopicPartition
 	for _, change := range changes {
-		p, err := r.Partition(change.TopicPartition)
-		if err != nil || change.Role != metadata.Lead && change.Role != metadata.Follow {
+		l := r.options.Dirs.Get(change.TopicPartition)
+		if l == nil || change.Role != metadata.Lead && change.Role != metadata.Follow {
 			continue
 		}
-		if p.id != change.TopicID && !p.id.IsZero() && !change.TopicID.IsZero() {
+		if id := l.TopicID(); id != change.TopicID && !id.IsZero() && !change.TopicID.IsZero() {
 			r.drop(change.TopicPartition)
 			strays = append(strays, change.TopicPartition)
 		}
@@ -209,8 +209,15 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 	var specs []logdir.Spec
 	for _, change := range changes {
 		tp := change.TopicPartition
-		if change.Role != metadata.Lead && change.Role != metadata.Follow || failed[tp] != nil || protocol.IsInternalTopic(tp.Topic) || r.options.Dirs.Get(tp) != nil {
+		if change.Role != metadata.Lead && change.Role != metadata.Follow || failed[tp] != nil {
 			continue
+		}
+		if l := r.options.Dirs.Get(tp); l != nil {
+			r.note(failed, tp, l.AssignTopicID(change.TopicID))
+			continue
+		}
+		if protocol.IsInternalTopic(tp.Topic) {
+			continue // made with its first record
 		}
 		if err := r.options.Dirs.Err(tp); err != nil {
 			r.note(failed, tp, err)

@@ -57,8 +57,8 @@ func (b *Broker) Metrics() http.Handler { return b.metrics.Load().Handler() }
 func (b *Broker) Unready() [][2]string {
 	var reasons [][2]string
 	select {
-	case <-b.done:
-		reasons = append(reasons, [2]string{"stopped", "the broker has stopped"})
+	case <-b.server.Draining():
+		reasons = append(reasons, [2]string{"stopping", "the broker is stopping, or has stopped"})
 	default:
 	}
 	if offline := b.dirs.Offline(); len(offline) > 0 {

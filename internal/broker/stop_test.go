@@ -107,7 +107,7 @@ func TestStopTwice(t *testing.T) {
 	if err := b.Err(); err != nil {
 		t.Errorf("a stop is no failure: %v", err)
 	}
-	if reasons := b.Unready(); len(reasons) == 0 || reasons[0][0] != "stopped" {
+	if reasons := b.Unready(); len(reasons) == 0 || reasons[0][0] != "stopping" {
 		t.Errorf("a stopped broker says that it is ready: %v", reasons)
 	}
 }

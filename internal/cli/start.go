@@ -15,15 +15,47 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/broker"
 	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/console"
 )
 
-// stopTimeout bounds an orderly end; after it the process ends as after a crash.
+// stopTimeout bounds an orderly end unless --stop-timeout says otherwise. When it is over, logs that are not synced
+// yet are left as a crash leaves them: nothing acknowledged is lost, but the next start has to look through them.
 const stopTimeout = 30 * time.Second
+
+// endpointTimeout is for requests to http.listener when the broker has ended.
+const endpointTimeout = time.Second
+
+// configFlags say where a broker's properties come from, besides a file and the environment.
+type configFlags struct {
+	dataDir             string
+	overrides, defaults []string
+}
+
+// add adds the flags to a command.
+func (f *configFlags) add(command *cobra.Command) {
+	command.Flags().StringVar(&f.dataDir, "data-dir", "", "directory of the data; beats log.dirs")
+	command.Flags().StringArrayVar(&f.overrides, "override", nil, "a property as key=value; may be repeated")
+	command.Flags().StringArrayVar(&f.defaults, "default", nil,
+		"a property as key=value, for where there is no file and nothing else sets it; may be repeated")
+}
+
+// load reads the broker's properties from all their places; args may name a file.
+func (f *configFlags) load(args []string) (*config.Broker, []config.Warning, error) {
+	o := config.LoadOptions{Environ: os.Environ(), Overrides: f.overrides, Defaults: f.defaults}
+	if len(args) == 1 {
+		o.File = args[0]
+	}
+	if f.dataDir != "" {
+		o.Overrides = append(o.Overrides, "log.dirs="+f.dataDir)
+	}
+	return config.Load(o)
+}
 
 // startFlags are the flags of barnabas start.
 type startFlags struct {
-	dataDir, readyFile, logFormat string
-	overrides                     []string
+	configFlags
+	readyFile, logFormat string
+	stopTimeout          time.Duration
 }
 
 func startCommand(s *streams) *cobra.Command {
@@ -43,30 +75,19 @@ Apache Kafka works as it is. What --override says beats the environment (KAFKA_.
 		},
 		RunE: func(command *cobra.Command, args []string) error { return runStart(command.Context(), s, flags, args) },
 	}
-	command.Flags().StringVar(&flags.dataDir, "data-dir", "", "directory of the data; beats log.dirs")
-	command.Flags().StringArrayVar(&flags.overrides, "override", nil, "a property as key=value; may be repeated")
+	flags.add(command)
 	command.Flags().StringVar(&flags.readyFile, "ready-file", "", "file to write the address to once the broker serves")
+	command.Flags().DurationVar(&flags.stopTimeout, "stop-timeout", stopTimeout,
+		"how long an orderly end may take; what is not synced by then is checked by the next start")
 	command.Flags().StringVar(&flags.logFormat, "log-format", "", "text or json; beats logging.format")
 	return command
 }
 
-// loadConfig reads the broker's properties from all their places.
-func loadConfig(flags startFlags, args []string) (*config.Broker, []config.Warning, error) {
-	o := config.LoadOptions{Environ: os.Environ(), Overrides: flags.overrides}
-	if len(args) == 1 {
-		o.File = args[0]
-	}
-	if flags.dataDir != "" {
-		o.Overrides = append(o.Overrides, "log.dirs="+flags.dataDir)
-	}
-	if flags.logFormat != "" {
-		o.Overrides = append(o.Overrides, "logging.format="+flags.logFormat)
-	}
-	return config.Load(o)
-}
-
 func runStart(ctx context.Context, s *streams, flags startFlags, args []string) error {
-	loaded, warnings, err := loadConfig(flags, args)
+	if flags.logFormat != "" {
+		flags.overrides = append(flags.overrides, "logging.format="+flags.logFormat)
+	}
+	loaded, warnings, err := flags.load(args)
 	if err != nil {
 		return err
 	}
@@ -93,12 +114,26 @@ func runStart(ctx context.Context, s *streams, flags startFlags, args []string) 
 		}
 	}
 	stop()
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	return errors.Join(err, b.Err(), end(context.WithoutCancel(ctx), flags.stopTimeout, b, endpoint, logger))
+}
+
+// end stops the broker, then the endpoint: whoever watches the end of the broker can do so to the last.
+func end(ctx context.Context, timeout time.Duration, b *broker.Broker, endpoint *console.Console, logger *slog.Logger) error {
+	began := time.Now()
+	ending, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	err := b.Stop(ending)
 	if endpoint != nil {
-		err = errors.Join(err, endpoint.Shutdown(ending))
+		last, cancel := context.WithTimeout(ctx, endpointTimeout)
+		defer cancel()
+		if err := endpoint.Shutdown(last); err != nil {
+			logger.Warn("requests to http.listener are cut off", "error", err) // a profile may take minutes
+		}
 	}
-	return errors.Join(err, b.Err(), b.Stop(ending))
+	if err == nil {
+		logger.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
+	}
+	return err
 }
 
 // tell says that the broker serves, to whoever waits for that.

@@ -3,6 +3,7 @@ package logdir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -82,17 +83,23 @@ func (s *Set) closeDirectory(ctx context.Context, d *directory, dirty []string) 
 	return s.report(d, writeMarker(s.files, d.path, protocol.BrokerEpoch(s.epoch.Load())))
 }
 
-// closeLogs closes the logs of a directory; dirty are the folders of those that could not be synced.
+// closeLogs closes the logs of a directory; dirty are the folders of those that could not be synced. However many
+// ran out of time, the error speaks of them once.
 func (s *Set) closeLogs(ctx context.Context, d *directory) (dirty []string, err error) {
 	work := make(chan *entry)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	var total, late int
 	for range max(closersPerDirectory, int(s.config.Load().Int("num.recovery.threads.per.data.dir"))) {
 		wg.Go(func() {
 			for e := range work {
 				if failure := s.closeLog(ctx, e); failure != nil {
 					mu.Lock()
-					err = errors.Join(err, failure)
+					if failure == errLate {
+						late++
+					} else {
+						err = errors.Join(err, failure)
+					}
 					dirty = append(dirty, e.partition.String())
 					mu.Unlock()
 				}
@@ -101,13 +108,21 @@ func (s *Set) closeLogs(ctx context.Context, d *directory) (dirty []string, err 
 	}
 	for _, e := range s.entries(d) {
 		if e.log != nil {
+			total++
 			work <- e
 		}
 	}
 	close(work)
 	wg.Wait()
+	if late > 0 {
+		err = errors.Join(err, fmt.Errorf("%s: there was no time to sync %d of %d logs, which the next start looks through: %w",
+			d.path, late, total, context.Cause(ctx)))
+	}
 	return dirty, err
 }
+
+// errLate is why a log was not closed cleanly when time was up.
+var errLate = errors.New("time is up")
 
 // closeLog closes one log cleanly if there is time for it, else without another write.
 func (s *Set) closeLog(ctx context.Context, e *entry) (err error) {
@@ -116,8 +131,8 @@ func (s *Set) closeLog(ctx context.Context, e *entry) (err error) {
 			e.log.CloseUnclean()
 		}
 	}()
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return errLate
 	}
 	if err := e.dir.err(); err != nil {
 		return err

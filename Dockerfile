@@ -12,12 +12,11 @@ COPY --from=build /out/barnabas /usr/bin/barnabas
 COPY --from=build --chown=1000:1000 /out/data /var/lib/kafka/data
 COPY --from=build --chown=1000:1000 /out/tmp /tmp
 USER 1000:1000
-ENV KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092 \
-    KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092 \
-    KAFKA_LOG_DIRS=/var/lib/kafka/data \
-    KAFKA_HTTP_LISTENER=0.0.0.0:9644
 VOLUME /var/lib/kafka/data
 EXPOSE 9092 9644
-HEALTHCHECK --interval=5s --timeout=3s CMD ["/usr/bin/barnabas", "cluster", "health", "-b", "localhost:9092"]
+# The port of http.listener stays what it is by default, unless KAFKA_HTTP_LISTENER says otherwise to both.
+HEALTHCHECK --interval=5s --timeout=4s --start-period=60s CMD ["/usr/bin/barnabas", "health"]
 ENTRYPOINT ["/usr/bin/barnabas"]
-CMD ["start"]
+# Defaults, not ENV: a variable would beat a mounted server.properties ("docker run IMAGE start FILE").
+CMD ["start", "--default", "listeners=PLAINTEXT://:9092", "--default", "advertised.listeners=PLAINTEXT://localhost:9092", \
+     "--default", "log.dirs=/var/lib/kafka/data", "--default", "http.listener=0.0.0.0:9644"]

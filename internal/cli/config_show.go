@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -11,8 +10,8 @@ import (
 
 // configShowFlags are the flags of barnabas config show.
 type configShowFlags struct {
-	overrides []string
-	all       bool
+	configFlags
+	all bool
 }
 
 func configShowCommand(c *common) *cobra.Command {
@@ -30,17 +29,13 @@ these overrides, and where each comes from. Nothing is connected to. Secrets are
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return runConfigShow(c, flags, args) },
 	}
-	command.Flags().StringArrayVar(&flags.overrides, "override", nil, "a property as key=value; may be repeated")
+	flags.add(command)
 	command.Flags().BoolVar(&flags.all, "all", false, "show what has its default too")
 	return command
 }
 
 func runConfigShow(c *common, flags configShowFlags, args []string) error {
-	o := config.LoadOptions{Environ: os.Environ(), Overrides: flags.overrides}
-	if len(args) == 1 {
-		o.File = args[0]
-	}
-	loaded, warnings, err := config.Load(o)
+	loaded, warnings, err := flags.load(args)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,9 @@ type LoadOptions struct {
 	Environ []string
 	// Overrides are key=value, as the command line gives them; the last of a key wins.
 	Overrides []string
+	// Defaults are key=value, and count where there is no File and nothing else says anything: they take the
+	// place of the table's defaults, as those of a container image do.
+	Defaults []string
 }
 
 // Warning is something that does not stop the start.
@@ -52,7 +55,7 @@ func Load(o LoadOptions) (*Broker, []Warning, error) {
 	l.sameNode()
 	implied := map[string]string{}
 	if o.File == "" && o.Reader == nil {
-		implied = l.quick()
+		implied = l.quick(o.Defaults)
 	}
 	b := &Broker{static: l.static, implied: implied}
 	l.checkValues()
@@ -114,13 +117,20 @@ func (l *loading) environment(environ []string) {
 
 func (l *loading) overrides(overrides []string) {
 	for _, o := range overrides {
-		name, text, ok := strings.Cut(o, "=")
-		if name = javaTrim(name); !ok || name == "" {
-			l.faults = append(l.faults, protocol.Errorf(protocol.InvalidConfig, "--override %s: the form is key=value", o))
-			continue
+		if name, text, ok := l.pair("--override", o); ok {
+			l.set(name, text, OriginFlag, "--override")
 		}
-		l.set(name, text, OriginFlag, "--override")
 	}
+}
+
+// pair takes key=value apart; what is none is a fault of the flag that it came with.
+func (l *loading) pair(flag, given string) (name, text string, ok bool) {
+	name, text, ok = strings.Cut(given, "=")
+	if name = javaTrim(name); !ok || name == "" {
+		l.faults = append(l.faults, protocol.Errorf(protocol.InvalidConfig, "%s %s: the form is key=value", flag, given))
+		return "", "", false
+	}
+	return name, text, true
 }
 
 // sameNode makes node.id and broker.id, which Kafka treats as two names of one property, equal.
@@ -139,11 +149,19 @@ func (l *loading) sameNode() {
 	}
 }
 
-// quick are the defaults of a broker without a file. Where only advertised.listeners is set, the broker
-// listens on the same ports of all interfaces, as Kafka's container image does.
-func (l *loading) quick() map[string]string {
+// quick are the defaults of a broker without a file: the table's, ours, and over both those that were given. Where
+// only advertised.listeners is set, the broker listens on the same ports of all interfaces, as Kafka's container
+// image does; where only listeners is, a default of what to advertise would be about other listeners.
+func (l *loading) quick(defaults []string) map[string]string {
 	implied := quickDefaults()
+	for _, d := range defaults {
+		if name, text, ok := l.pair("--default", d); ok {
+			l.checkDefault(name, text)
+			implied[name] = text
+		}
+	}
 	if _, ok := l.static["listeners"]; ok {
+		delete(implied, "advertised.listeners")
 		return implied
 	}
 	var listening []string
@@ -156,6 +174,19 @@ func (l *loading) quick() map[string]string {
 		implied["listeners"] = strings.Join(listening, ",")
 	}
 	return implied
+}
+
+// checkDefault notes what is wrong with a default. An unknown name is a fault here, not a warning as elsewhere:
+// defaults are written for this program.
+func (l *loading) checkDefault(name, text string) {
+	k := lookup(ScopeBroker, name)
+	if k == nil {
+		l.faults = append(l.faults, protocol.Errorf(protocol.InvalidConfig, "--default: no property is named %s%s", name, suggestion(name)))
+		return
+	}
+	if _, err := k.Parse(text); err != nil {
+		l.faults = append(l.faults, fmt.Errorf("%w (--default)", err))
+	}
 }
 
 // checkValues parses every setting, and warns of those that nobody knows.

@@ -49,6 +49,41 @@ func TestNoConfiguration(t *testing.T) {
 	}
 }
 
+// TestDefaultsOfAnImage gives what a container image does: a file, or whatever says something about a property,
+// beats it.
+func TestDefaultsOfAnImage(t *testing.T) {
+	defaults := []string{"listeners=PLAINTEXT://:9092", "advertised.listeners=PLAINTEXT://localhost:9092", "log.dirs=/data"}
+	for _, c := range []struct {
+		environ                       []string
+		file                          string
+		listeners, advertised, logDir string
+	}{
+		{nil, "", ":9092", "localhost:9092", "/data"},
+		{[]string{"KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://kafka:9093"}, "", ":9093", "kafka:9093", "/data"},
+		{[]string{"KAFKA_LISTENERS=PLAINTEXT://:9094"}, "", ":9094", "here:9094", "/data"},
+		{[]string{"KAFKA_LOG_DIRS=/mine"}, "", ":9092", "localhost:9092", "/mine"},
+		{nil, "num.partitions=3", ":9092", "here:9092", "/tmp/kafka-logs"},
+	} {
+		o := LoadOptions{Environ: c.environ, Defaults: defaults}
+		if c.file != "" {
+			o.Reader = strings.NewReader(c.file)
+		}
+		b, warnings, err := Load(o)
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(err, warnings)
+		}
+		got := [3]string{b.Listeners()[0].Address(), b.Advertised("here")[0].Address(), b.LogDirs()[0]}
+		if want := [3]string{c.listeners, c.advertised, c.logDir}; got != want {
+			t.Errorf("with %v and file %q: %v, want %v", c.environ, c.file, got, want)
+		}
+	}
+	for _, wrong := range []string{"num.partitions=many", "num.partition=3", "num.partitions"} {
+		if _, _, err := Load(LoadOptions{Defaults: []string{wrong}}); err == nil {
+			t.Errorf("default %q is taken", wrong)
+		}
+	}
+}
+
 func TestServerPropertiesOfKafka44(t *testing.T) {
 	b, warnings, err := Load(LoadOptions{File: "testdata/kafka-4.4/server.properties"})
 	if err != nil || len(warnings) > 0 || len(b.Unsupported()) > 0 {

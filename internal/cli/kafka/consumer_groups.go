@@ -13,6 +13,17 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// consumerGroupsTool is kafka-consumer-groups. Actions, one a call:
+//
+//	--list            a group a line; with --state or --type a table
+//	--describe        for each group a table of offsets (the default), --members, or --state
+//	--reset-offsets   what would be set, or with --execute is; --export prints it as CSV for --from-file
+//	--delete-offsets  forgets what a group has committed for topics that nobody in it reads
+//	--delete          deletes groups without members
+//	--validate-regex  checks an expression by the rules of RE2, which brokers subscribe with (KIP-848)
+//
+// A table begins with an empty line, and its columns are 15 wide or as wide as their longest cell. Errors are told on
+// standard output and the status is 0: the tool has always done so, and scripts compare the text.
 func consumerGroupsTool() *tool {
 	return &tool{
 		name:    "kafka-consumer-groups",
@@ -138,6 +149,7 @@ func checkConsumerGroups(t *call) error {
 	return t.exclude("topic", "list", "describe")
 }
 
+// checkReset refuses a reset without a group, and one to two places at once. Without --execute it is a dry run.
 func checkReset(t *call, scoped bool) error {
 	switch {
 	case t.has("dry-run") && t.has("execute"):
@@ -156,6 +168,7 @@ func checkReset(t *call, scoped bool) error {
 	return nil
 }
 
+// validateRegex tells whether a regular expression is one that a consumer may subscribe with. It needs no broker.
 func (t *call) validateRegex() error {
 	pattern := t.value("validate-regex")
 	_, err := regexp.Compile(pattern)
@@ -206,6 +219,8 @@ func consumerGroupNames(ctx context.Context, client *admin.Client, filter admin.
 	}), nil
 }
 
+// listConsumerGroups lists groups by name, or in a table where states or types are asked for. Filters go to the broker
+// (KIP-518 states, KIP-848 types), so that it need not send what nobody wants to see.
 func listConsumerGroups(ctx context.Context, t *call, client *admin.Client) error {
 	states, err := chosenWords("state", t.value("state"), groupStates[:])
 	if err != nil {
@@ -261,6 +276,7 @@ func chosenGroups(ctx context.Context, t *call, client *admin.Client) ([]string,
 	return names, err
 }
 
+// deleteConsumerGroups deletes groups and tells of all of them in one sentence, or which failed and why.
 func deleteConsumerGroups(ctx context.Context, t *call, client *admin.Client) error {
 	names, err := chosenGroups(ctx, t, client)
 	if err != nil {

@@ -91,6 +91,10 @@ func known(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// printLags prints the partitions of a group, where it is in each and how far behind. A dash stands for what there is
+// not: nothing committed, no member that reads the partition, or an end that its leader does not tell.
+//
+//	GROUP TOPIC PARTITION [LEADER-EPOCH] CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID
 func (t *call) printLags(g admin.Group, lags []admin.Lag) {
 	rows := lagRows(g, lags)
 	if !t.shows(g, len(rows)) {
@@ -138,6 +142,11 @@ func assignmentText(partitions []admin.TopicPartition) string {
 // memberWidths are the widths of the columns of members.
 type memberWidths struct{ group, member, instance, host, client, current, target int }
 
+// printMembers prints the members of a group, with --verbose also what each has and, in groups of KIP-848, will have.
+// A static member (KIP-345) adds a column to the table.
+//
+//	GROUP CONSUMER-ID [GROUP-INSTANCE-ID] HOST CLIENT-ID #PARTITIONS
+//	      [CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT]
 func (t *call) printMembers(g admin.Group) {
 	w := memberWidths{15, 15, 17, 15, 15, 20, 20}
 	static := false

@@ -9,6 +9,16 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// deleteRecordsTool is kafka-delete-records. It reads
+//
+//	{"version": 1, "partitions": [{"topic": "foo", "partition": 1, "offset": 10}]}
+//
+// where the offset is the first one that stays, and -1 stands for the high watermark. A line for each partition:
+//
+//	partition: foo-1\tlow_watermark: 10
+//	partition: foo-2\terror: org.apache.kafka.common.errors.OffsetOutOfRangeException: ...
+//
+// The status is 0 whatever the lines say; 1 where the file or the command line is wrong.
 func deleteRecordsTool() *tool {
 	return &tool{
 		name:    "kafka-delete-records",
@@ -22,6 +32,7 @@ func deleteRecordsTool() *tool {
 	}
 }
 
+// runDeleteRecords deletes what the file says, all partitions in one request to each leader.
 func runDeleteRecords(ctx context.Context, t *call) error {
 	if err := t.require("bootstrap-server", "offset-json-file"); err != nil {
 		return err

@@ -14,6 +14,18 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// getOffsetsTool is kafka-get-offsets: a line TOPIC:PARTITION:OFFSET for each partition that has an offset at that time,
+// in the order of the names as text (so that partition 10 stands before 2). What cannot be had is told on standard
+// error and left out; the status is 1 only where nothing matched at all.
+//
+// The special times are those of ListOffsets, with the KIP that brought them:
+//
+//	-1 latest                  the high watermark
+//	-2 earliest                the log start offset
+//	-3 max-timestamp           the record with the largest timestamp (KIP-734)
+//	-4 earliest-local          the first that is not only in the remote tier (KIP-405)
+//	-5 latest-tiered           the last that is in the remote tier (KIP-1005)
+//	-6 earliest-pending-upload the first that is not in it yet (KIP-1023)
 func getOffsetsTool() *tool {
 	return &tool{
 		name:    "kafka-get-offsets",
@@ -40,6 +52,7 @@ func getOffsetsTool() *tool {
 	}
 }
 
+// runGetOffsets asks for the offsets of what the filters let through.
 func runGetOffsets(ctx context.Context, t *call) error {
 	if err := t.require("bootstrap-server"); err != nil {
 		return err
@@ -201,6 +214,7 @@ func parsePartitionRule(given string) (partitionRule, error) {
 	return rule, nil
 }
 
+// partitionBound reads one end of a range, which may be left open.
 func partitionBound(text string, otherwise int64) (int64, error) {
 	if text == "" {
 		return otherwise, nil
@@ -208,6 +222,7 @@ func partitionBound(text string, otherwise int64) (int64, error) {
 	return strconv.ParseInt(text, 10, 32)
 }
 
+// choose lists the partitions that pass. Topics that cannot be described are passed over, as by the tool.
 func (f partitionFilter) choose(topics []admin.Topic, excludeInternal bool) []admin.TopicPartition {
 	var chosen []admin.TopicPartition
 	for _, topic := range topics {

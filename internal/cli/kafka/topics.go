@@ -12,6 +12,18 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+// topicsTool is kafka-topics. One action a call, and what each prints (\t is a tab):
+//
+//	--create    [a warning, where the name has a period or an underscore: in Kafka's metric names both become "_"]
+//	            Created topic NAME.
+//	--list      a name a line, sorted as text
+//	--describe  Topic: NAME\tTopicId: ID\tPartitionCount: N\tReplicationFactor: N\tConfigs: k=v,k=v
+//	            \tTopic: NAME\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: \tLastKnownElr:
+//	--alter     nothing
+//	--delete    nothing
+//
+// Errors go to standard output, which scripts have learned to search, and the status is 1. A name is a regular
+// expression, but for --create; without a match and without --if-exists that is an error, too.
 func topicsTool() *tool {
 	return &tool{
 		name:    "kafka-topics",

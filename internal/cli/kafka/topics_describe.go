@@ -112,6 +112,10 @@ func alterTopics(ctx context.Context, t *call, client *admin.Client) error {
 	return nil
 }
 
+// describeTopics prints topics one behind the other, each with its partitions; flags such as
+// --under-replicated-partitions leave the topics' own lines out. Three requests make a description: Metadata (or
+// DescribeTopicPartitions, which knows the eligible leader replicas of KIP-966), DescribeConfigs for the properties, and
+// ListPartitionReassignments for what is being moved.
 func describeTopics(ctx context.Context, t *call, client *admin.Client) error {
 	names, err := topicsToDescribe(ctx, t, client)
 	if err != nil || len(names) == 0 {
@@ -202,6 +206,8 @@ func reports(t *call) bool {
 	return t.count("under-replicated-partitions", "unavailable-partitions", "under-min-isr-partitions", "at-min-isr-partitions") > 0
 }
 
+// printTopic prints a topic's line and those of its partitions, as far as the flags ask for them. Properties are those
+// that somebody has set, for the topic or for all brokers: a default is not listed.
 func printTopic(t *call, topic admin.Topic, resource admin.Resource, moving map[admin.TopicPartition]reassignment) {
 	var configs []string
 	minimum := 1
@@ -250,6 +256,8 @@ func reported(t *call, p admin.Partition, minimum, factor int) bool {
 		t.has("at-min-isr-partitions") && len(p.ISR) == minimum
 }
 
+// printPartition prints the line of a partition. "Elr: N/A" is said where the broker does not know of eligible leader
+// replicas, an empty list where there are none.
 func printPartition(t *call, topic string, p admin.Partition, move reassignment, moving bool) {
 	leader := "none"
 	if p.Leader >= 0 {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/record"
@@ -16,7 +18,7 @@ type base struct {
 
 // bases lists the requests by key, with the versions that Barnabas advertises.
 func bases() []base {
-	return append(append(recordBases(), groupBases()...), adminBases()...)
+	return slices.Concat(recordBases(), groupBases(), adminBases())
 }
 
 func recordBases() []base {
@@ -80,6 +82,11 @@ func (s *side) fetch(v int16, session, epoch int32) *kmsg.FetchRequest {
 }
 
 func groupBases() []base {
+	return slices.Concat(offsetBases(), memberBases(), groupAdminBases())
+}
+
+// offsetBases find a group's coordinator, and commit and fetch its offsets.
+func offsetBases() []base {
 	return []base{
 		{"OffsetCommit", kmsg.OffsetCommit, 2, 10, func(s *side, v int16) kmsg.Request { return s.commit(v, s.newGroup()) }},
 		{"OffsetCommit/member", kmsg.OffsetCommit, 2, 10, func(s *side, v int16) kmsg.Request {
@@ -94,6 +101,12 @@ func groupBases() []base {
 			q.CoordinatorKey, q.CoordinatorKeys = "group", []string{"group"}
 			return q
 		}},
+	}
+}
+
+// memberBases are what members of a classic group say.
+func memberBases() []base {
+	return []base{
 		{"JoinGroup", kmsg.JoinGroup, 0, 9, func(s *side, v int16) kmsg.Request { return s.join(v, s.fresh("group")) }},
 		{"JoinGroup/member", kmsg.JoinGroup, 0, 9, func(s *side, v int16) kmsg.Request {
 			group, member, _ := s.newMember()
@@ -120,6 +133,12 @@ func groupBases() []base {
 			q.Members = []kmsg.LeaveGroupRequestMember{{MemberID: q.MemberID}}
 			return q
 		}},
+	}
+}
+
+// groupAdminBases look at groups from outside, and delete them and their offsets.
+func groupAdminBases() []base {
+	return []base{
 		{"DescribeGroups", kmsg.DescribeGroups, 0, 6, func(s *side, _ int16) kmsg.Request {
 			q := kmsg.NewPtrDescribeGroupsRequest()
 			q.Groups = []string{s.newGroup()}

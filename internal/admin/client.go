@@ -26,7 +26,8 @@ type Options struct {
 	ClientID string
 	// Version is told to the broker with the name of the software.
 	Version string
-	// Timeout bounds a request with its retries; 0 is [DefaultTimeout].
+	// Timeout bounds a request with its retries, and how long a producer waits for any of its records to be
+	// acknowledged; 0 is [DefaultTimeout].
 	Timeout time.Duration
 	// Client are further options of the franz-go client, which beat those above.
 	Client []kgo.Opt
@@ -54,6 +55,8 @@ func New(o Options) (*Client, error) {
 		kgo.Dialer(dialer(min(dialTimeout, o.Timeout))),
 		kgo.RetryTimeout(o.Timeout),
 		kgo.RequestRetries(5),
+		// Whoever gives up on a record (see patience) produces nothing behind it: no sequence is at stake.
+		kgo.AllowIdempotentProduceCancellation(),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.DisableClientMetrics(),
 	}

@@ -126,6 +126,8 @@ func (c *Client) MeasureProduce(ctx context.Context, load Load) (*Measured, erro
 	if value == nil {
 		value = Letters(load.Size, 0)
 	}
+	patience := newPatience(ctx, c.timeout)
+	defer patience.end()
 	for i := int64(0); i < load.Records && ctx.Err() == nil && m.failure() == nil; i++ {
 		m.pace(ctx, i)
 		record := &kgo.Record{Topic: load.Topic, Value: value(i)}
@@ -133,7 +135,8 @@ func (c *Client) MeasureProduce(ctx context.Context, load Load) (*Measured, erro
 			record.Key = load.Key(i)
 		}
 		sent := time.Now()
-		c.kafka.Produce(ctx, record, func(r *kgo.Record, err error) { m.done(r, time.Since(sent), err) })
+		patience.sent()
+		c.kafka.Produce(patience.ctx, record, func(r *kgo.Record, err error) { m.done(r, time.Since(sent), patience.ended(err)) })
 	}
 	ending, cancel := c.limit(context.WithoutCancel(ctx))
 	defer cancel()

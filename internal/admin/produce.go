@@ -18,7 +18,8 @@ type Written struct {
 
 // Producer writes records asynchronously and counts them.
 type Producer struct {
-	client *Client
+	client   *Client
+	patience *patience // from the first record on
 
 	mu      sync.Mutex
 	written map[TopicPartition]*Written
@@ -31,12 +32,18 @@ func (c *Client) NewProducer() *Producer {
 	return &Producer{client: c, written: map[TopicPartition]*Written{}}
 }
 
-// Send takes a record, waiting only while the client's buffer is full. Its outcome is in [Producer.Flush].
+// Send takes a record, waiting only while the client's buffer is full. Its outcome is in [Producer.Flush]. It is
+// called by one goroutine, always with the same context.
 func (p *Producer) Send(ctx context.Context, record *kgo.Record) {
-	p.client.kafka.Produce(ctx, record, p.done)
+	if p.patience == nil {
+		p.patience = newPatience(ctx, p.client.timeout)
+	}
+	p.patience.sent()
+	p.client.kafka.Produce(p.patience.ctx, record, p.done)
 }
 
 func (p *Producer) done(record *kgo.Record, err error) {
+	err = p.patience.ended(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
@@ -67,6 +74,10 @@ func (p *Producer) Failed() (int64, error) {
 func (p *Producer) Flush(ctx context.Context) ([]Written, error) {
 	if err := p.client.kafka.Flush(ctx); err != nil {
 		return nil, err
+	}
+	if p.patience != nil {
+		p.patience.end()
+		p.patience = nil // another record begins anew
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,6 +15,8 @@ type FileCache struct {
 	files      int
 	indexBytes int64
 	buffers    sync.Pool // of *[walkBuffer]byte
+	// saidFull is when one of the logs has last said that a disk is full, in ns since 1970.
+	saidFull atomic.Int64
 
 	mu struct {
 		sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"os"
 	"sync/atomic"
 	"time"
@@ -186,10 +187,26 @@ func (l *Log) fail(err error) {
 // merely full.
 func (l *Log) ioError(op string, err error) error {
 	if vfs.IsFull(err) {
+		l.sayFull(err)
 		return protocol.Errorf(protocol.KafkaStorageError, "%s %s: disk full: %w", op, l.partition, err)
 	}
 	l.fail(fmt.Errorf("%s: %w", op, err))
 	return protocol.Errorf(protocol.KafkaStorageError, "%s %s: %w", op, l.partition, err)
+}
+
+// fullEvery is how often it is said that a disk is full.
+const fullEvery = 30 * time.Second
+
+// sayFull logs that the disk is full: at once, then once in a while, whichever of the process's logs have noticed.
+// Clients try again for as long as it lasts, and nothing else would tell why they wait.
+func (l *Log) sayFull(err error) {
+	now, last := l.now().UnixNano(), l.files.saidFull.Load()
+	since := time.Duration(now - last) // negative where the clock was set back
+	if last != 0 && since >= 0 && since < fullEvery || !l.files.saidFull.CompareAndSwap(last, now) {
+		return
+	}
+	l.logger.Error("the disk is full: records are refused until there is space again",
+		"dir", filepath.Dir(l.Dir()), "partition", l.partition, "error", err)
 }
 
 // Err is why the log refuses to change, or nil.

@@ -187,7 +187,7 @@ func producerOptions(props map[string]string) ([]kgo.Opt, error) {
 	if err != nil {
 		return nil, err
 	}
-	options = append(options, kgo.ProducerBatchCompression(codec))
+	options = append(options, kgo.ProducerBatchCompression(codec), kgo.RecordDeliveryTimeout(deliveryTimeout(props)))
 	if linger, err := strconv.ParseInt(props["linger.ms"], 10, 64); err == nil {
 		options = append(options, kgo.ProducerLinger(time.Duration(linger)*time.Millisecond))
 	}
@@ -195,6 +195,14 @@ func producerOptions(props map[string]string) ([]kgo.Opt, error) {
 		options = append(options, kgo.ProducerBatchMaxBytes(int32(most)))
 	}
 	return options, nil
+}
+
+// deliveryTimeout is how long a record is tried: two minutes, as in Java, unless a property says otherwise.
+func deliveryTimeout(props map[string]string) time.Duration {
+	if ms, err := strconv.ParseInt(props["delivery.timeout.ms"], 10, 32); err == nil && ms >= 1000 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return 2 * time.Minute
 }
 
 func codecOf(name string) (kgo.CompressionCodec, error) {

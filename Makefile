@@ -1,4 +1,4 @@
-.PHONY: build test unit lint clients kills
+.PHONY: build test unit lint clients kills proof
 
 build: ; go build -o bin/barnabas ./cmd/barnabas
 test: ; test/run
@@ -6,3 +6,4 @@ unit: ; go test -race ./...
 lint: ; test/run format
 clients: ; test/run clients
 kills: ; test/run kills
+proof: ; test/proof

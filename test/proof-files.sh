@@ -13,6 +13,7 @@
 # served ADDRESS DIR: every record of every topic, a file a topic and isolation level
 served() {
   local topic flag
+  led "$1" || return 1
   mkdir -p "$2"
   for topic in $(topics_of "$1"); do
     for flag in "" --read-uncommitted; do
@@ -20,6 +21,18 @@ served() {
       sort "$2/$topic$flag.unsorted" >"$2/$topic$flag.jsonl" && rm "$2/$topic$flag.unsorted"
     done
   done
+}
+
+# led ADDRESS: waits until a broker has the topics that ours had, with leaders
+led() {
+  local i
+  for i in $(seq 120); do
+    [ "$(topics_of "$1" | wc -l)" -ge "$(find "$work/ours" -name '*[^d].jsonl' 2>/dev/null | wc -l)" ] &&
+      ! "$BARNABAS" topic describe $(topics_of "$1") -b "$1" -o json | grep -q '"leader":-1' && return
+    sleep 0.5
+  done
+  echo "not all topics of $1 have leaders"
+  return 1
 }
 
 topics_of() { "$BARNABAS" topic list -b "$1" -o json | grep -o '"name":"[^"]*"' | cut -d '"' -f 4 | grep -v '^__'; }
@@ -75,7 +88,9 @@ dumped() {
   indexes=$(find "$1" \( -name '*.index' -o -name '*.timeindex' -o -name '*.txnindex' -o -name '*.snapshot' \) -size +0 | sort | paste -sd ,)
   test/peers/peers tool kafka-4.4 kafka-dump-log --deep-iteration --files "$logs" >"$work/dump" 2>&1 || { tail -n 5 "$work/dump"; return 1; }
   test/peers/peers tool kafka-4.4 kafka-dump-log --index-sanity-check --files "$indexes" >"$work/dump-indexes" 2>&1 || { tail -n 5 "$work/dump-indexes"; return 1; }
-  if grep -i 'isvalid: false\|mismatch\|non.*consecutive\|invalid bytes\|failed\|exception' "$work/dump" "$work/dump-indexes"; then return 1; fi
+  if grep -i 'isvalid: false\|mismatch\|invalid bytes\|failed\|exception' "$work/dump" "$work/dump-indexes"; then return 1; fi
+  # Offsets are missing where a topic is compacted, and nowhere else. (The tool of 4.4 misses -1 everywhere.)
+  if awk '/^Non-consecutive/ {file = $NF} /is followed by/ && $1 >= 0 && file !~ /compact/ {print file, $0}' "$work/dump" | grep .; then return 1; fi
   echo "kafka-dump-log: $(grep -c ^Dumping "$work/dump") segments with $(grep -c '^| offset' "$work/dump") records, $(grep -c ^Dumping "$work/dump-indexes") indexes and snapshots"
 }
 
@@ -131,7 +146,7 @@ read_by_44() { # DIR
 
 # refuses_nothing LOG: a broker's log without complaints about segments, indexes or producers' states
 refuses_nothing() {
-  if grep -i 'corrupt\|CRC\|rebuilding\|ERROR' "$1" | grep -v 'No checkpointed highwatermark' | head -n 5 | grep .; then return 1; fi
+  if grep -E 'orrupt|CRC| (ERROR|FATAL) ' "$1" | head -n 5 | grep .; then return 1; fi
 }
 
 stage_files() {

@@ -31,13 +31,18 @@ func (v *View) Refresh(ctx context.Context, entity metadata.Entity) error {
 	return nil
 }
 
-// Configured lists the names of the entities of one type that have a configuration, sorted.
+// Configured lists the names of the entities of one type that have properties, sorted. A node that is left
+// without any says nothing.
 func (v *View) Configured(kind string) []string {
 	v.changing.Lock()
 	defer v.changing.Unlock()
 	var names []string
+	image := v.Image()
 	for entity := range v.configs {
-		if name, err := znode.Desanitize(entity.Name()); err == nil && entity.Type() == kind {
+		if entity.Type() != kind || len(image.Config(entity)) == 0 {
+			continue
+		}
+		if name, err := znode.Desanitize(entity.Name()); err == nil {
 			names = append(names, name)
 		}
 	}

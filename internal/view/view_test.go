@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -314,6 +315,9 @@ func TestFollow(t *testing.T) {
 		put(t, writer, "/config/topics/t", values())
 		synctest.Wait()
 		s.expect(t, "topics/tmap[]")
+		if names := s.Configured(metadata.TopicEntities); !slices.Equal(names, []string{"gone"}) {
+			t.Errorf("%v have properties", names)
+		}
 		// A session ends, things happen, another one begins.
 		_ = first.Close()
 		put(t, writer, "/config/topics/t", values("a", "3"))

@@ -33,6 +33,7 @@ var varying = rules(
 	`\b(largestTimestamp|largestTime|baseOffsetTimestamp|deleteHorizonMs|timestamp): \d{13}`, "$1: TIME",
 	`\b\d{13}\b`, "TIME",
 	`\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.:,]\d{3}`, "TIME",
+	`\b127\.0\.0\.1:\d+`, "HOST:PORT",
 	`\[\d{4}-\d\d-\d\d[^\]]*\]`, "[TIME]",
 	`\b(crc|producerId): \d+`, "$1: N",
 	`(?m)[ \t]+$`, "",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
@@ -120,28 +121,44 @@ func TestAlterPartitionOfAnEarlierLife(t *testing.T) {
 	})
 }
 
-// A broker bounces, and before the controller hears of it a leader writes a state that holds it. The state is
-// newer than the registration, and the broker is taken out of the set all the same.
+// A broker bounces, and before the controller hears of it a leader asks for a state that holds it. One of ours
+// makes the write fail; one of Kafka's does not, so that the state is newer than the registration, and is taken
+// out of the set all the same.
 func TestAWriteDoesNotHideABounce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, brokers := three(t)
-		one := brokers[0].controller
-		assign(t, one, "t", []P.BrokerID{1, 2, 3})
-		c.store.HoldEvents(brokers[0].session.ID())
-		brokers[1].stop()
-		c.start(2, false, znode.StopUnclean)
-		tp := P.TopicPartition{Topic: "t"}
-		p, epoch := one.Image().Partition(tp), one.Image().Broker(1).Epoch
-		results, err := one.AlterPartition(t.Context(), 1, epoch, []Alteration{{TopicPartition: tp, LeaderEpoch: p.LeaderEpoch, Epoch: p.Epoch, ISR: []Member{{1, -1}, {2, -1}}}})
-		if err != nil || results[0].Err != nil {
-			t.Fatal(err, results)
-		}
-		c.store.ReleaseEvents(brokers[0].session.ID())
-		synctest.Wait()
-		if p := one.Image().Partition(tp); fmt.Sprint(p.Leader, p.LeaderEpoch, p.ISR) != "1 1 [1]" {
-			t.Errorf("%+v", p)
-		}
-	})
+	for _, ours := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c, brokers := three(t)
+			one := brokers[0].controller
+			assign(t, one, "t", []P.BrokerID{1, 2, 3})
+			c.store.HoldEvents(brokers[0].session.ID())
+			brokers[1].stop()
+			if ours {
+				c.start(2, false, znode.StopUnclean)
+			} else {
+				s, path := c.open(), znode.BrokerPath(2)
+				data := znode.EncodeRegistration(znode.Registration{Broker: metadata.Broker{ID: 2}})
+				if _, err := s.Txn(t.Context(), coordination.Create(path, nil, coordination.CreateOptions{Ephemeral: true}), coordination.Set(path, data, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tp := P.TopicPartition{Topic: "t"}
+			p, epoch := one.Image().Partition(tp), one.Image().Broker(1).Epoch
+			a := Alteration{TopicPartition: tp, LeaderEpoch: p.LeaderEpoch, Epoch: p.Epoch, ISR: []Member{{1, -1}, {2, -1}}}
+			results, err := one.AlterPartition(t.Context(), 1, epoch, []Alteration{a})
+			if refused := P.CodeOf(results[0].Err) == P.InvalidUpdateVersion; err != nil || refused != ours {
+				t.Error(err, results[0].Err)
+			}
+			c.store.ReleaseEvents(brokers[0].session.ID())
+			synctest.Wait()
+			want := "1 1 [1]"
+			if ours {
+				want = "1 1 [1 3]"
+			}
+			if p := one.Image().Partition(tp); fmt.Sprint(p.Leader, p.LeaderEpoch, p.ISR) != want {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
 }
 
 // A broker with 1,000 leaders stops: three transactions, and it is told to leave its followers alone.

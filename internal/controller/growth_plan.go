@@ -38,7 +38,7 @@ func planGrowth(image *metadata.Image, l loads, g Growth, random *rand.Rand) ([]
 	case g.Count-now > maxPartitionsPerRequest || g.Count > metadata.MaxPartitions:
 		return nil, P.Errorf(P.PolicyViolation, "Excessively large number of additional partitions per request.")
 	}
-	factor := len(topic.Partitions[0].Replicas)
+	factor := len(target(topic.Partitions[0]))
 	if g.Assignment == nil {
 		return place(image, l, topic.Partitions, int(g.Count-now), factor, random)
 	}

@@ -111,10 +111,11 @@ func (t *term) decideAgain() error {
 // listBrokers reads all registrations. One that cannot be read is left out: it must not keep the cluster
 // from having a controller.
 func (t *term) listBrokers() ([]znode.Registration, error) {
-	names, _, err := t.session.Children(t.ctx, znode.BrokersPath)
+	names, stat, err := t.session.Children(t.ctx, znode.BrokersPath)
 	if err != nil {
 		return nil, err
 	}
+	t.registered = stat.Version // before the registrations are read: one that comes in between changes it again
 	var ids []P.BrokerID
 	var paths []string
 	for _, name := range names {

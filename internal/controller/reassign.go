@@ -120,7 +120,7 @@ func (t *term) storeMoves(name string, all []decided) error {
 	if err != nil {
 		return err
 	}
-	ops := []coordination.Op{write}
+	ops := append(t.premise(), write)
 	for _, d := range all {
 		if d.to.LeaderEpoch != d.from.LeaderEpoch {
 			ops = append(ops, stateOps(d)...)
@@ -131,7 +131,7 @@ func (t *term) storeMoves(name string, all []decided) error {
 		return t.unsureMoves(name, all, err)
 	}
 	var changes []metadata.Change
-	next := 1
+	next := len(t.premise()) + 1
 	for _, d := range all {
 		if d.to.LeaderEpoch != d.from.LeaderEpoch {
 			stat := results[next].Stat
@@ -177,7 +177,7 @@ func (t *term) unsureMoves(name string, all []decided, err error) error {
 	if !errors.As(err, &txn) && !errors.Is(err, coordination.ErrUnknownOutcome) {
 		return err
 	}
-	t.look.topic[name] = true
+	t.look.brokers, t.look.topic[name] = true, true
 	for _, d := range all {
 		t.look.state[d.TopicPartition] = true
 	}

@@ -76,7 +76,10 @@ func prepare(ctx context.Context, session coordination.Session, id string) (stri
 // this life of it. Where an earlier session still holds the registration it waits for its end until ctx
 // ends: another broker with the same id may be alive.
 func Register(ctx context.Context, session coordination.Session, r znode.Registration) (P.BrokerEpoch, error) {
-	stat, err := coordination.CreateEphemeralChecked(ctx, session, znode.BrokerPath(r.ID), znode.EncodeRegistration(r))
+	// The version of the parent tells a controller, in the transaction of its next write, that it has not heard
+	// of this life yet (see [term.premise]).
+	stat, err := coordination.CreateEphemeralChecked(ctx, session, znode.BrokerPath(r.ID), znode.EncodeRegistration(r),
+		coordination.Set(znode.BrokersPath, nil, coordination.AnyVersion))
 	if err != nil {
 		return P.NoBrokerEpoch, fmt.Errorf("registering broker %d: %w", r.ID, err)
 	}

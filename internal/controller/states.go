@@ -98,14 +98,20 @@ func (t *term) write(all []decided) (written map[P.TopicPartition]bool, err erro
 	}
 	// An operation that is refused does not keep the others from being written. The parent may be there
 	// already, and so may a partition's own node, from a controller that died between the two.
-	results, err := coordination.BatchFenced(t.ctx, t.session, t.guard, ops)
+	results, err := coordination.BatchPremised(t.ctx, t.session, t.guard, t.premise(), ops)
+	stale := errors.Is(err, coordination.ErrPremise)
+	if stale { // decide about everything again, knowing who has registered
+		t.look.brokers, t.look.all, err = true, true, nil
+	}
 	var changes []metadata.Change
 	var done []decided
 	written = map[P.TopicPartition]bool{}
 	for i, d := range all {
 		r := results[last[i]]
 		if r.Err != nil {
-			t.look.state[d.TopicPartition] = true
+			if !stale || !errors.Is(r.Err, coordination.ErrNotSent) {
+				t.look.state[d.TopicPartition] = true
+			}
 			continue
 		}
 		d.to.Epoch, d.to.Modified = P.PartitionEpoch(r.Result.Stat.Version), r.Result.Stat.Mzxid
@@ -116,6 +122,14 @@ func (t *term) write(all []decided) (written map[P.TopicPartition]bool, err erro
 	t.commit(changes...)
 	t.log(done)
 	return written, err
+}
+
+// premise is what every decision about a state is made from: that no broker has registered which this
+// controller has not heard of. Otherwise a state could be newer than a registration that it does not take into
+// account, and a later controller would take the broker for one that has been in sync ever since. Brokers of
+// Kafka's do not change the version; for them this controller remembers who was in a set (see [bounces]).
+func (t *term) premise() []coordination.Op {
+	return []coordination.Op{coordination.Check(znode.BrokersPath, t.registered)}
 }
 
 // urgency orders writes: what nobody leads first.

@@ -36,6 +36,8 @@ type term struct {
 
 	// cluster is what decisions are made from.
 	cluster cluster
+	// registered is the version of the parent of the registrations, as of when they were read last.
+	registered int32
 	// spoken holds, by their name in metrics, the topics whose names hold a '.' or '_'.
 	spoken map[string]string
 	// deletions holds the topics on their way out. They stay in the image until they are gone, so that the

@@ -39,19 +39,19 @@ func ensure(ctx context.Context, s Session, path string) error {
 
 // CreateEphemeralChecked makes sure that this session owns an ephemeral node with data, as a broker's
 // registration is: it creates the node without data and sets it, in one transaction, which is what Kafka
-// does and gives data version 1.
+// does and gives data version 1. Where also is given it stands behind the two in the same transaction.
 //
 // A node that an earlier session left behind is waited for until it is gone; when ctx ends first, the
 // error is ErrNodeExists and names the session. It is never deleted: its owner may live. After an unknown
 // outcome it looks whether the node is this session's.
-func CreateEphemeralChecked(ctx context.Context, s Session, path string, data []byte) (Stat, error) {
+func CreateEphemeralChecked(ctx context.Context, s Session, path string, data []byte, also ...Op) (Stat, error) {
 	w, err := s.Watch(ctx, path, Node)
 	if err != nil {
 		return Stat{}, err
 	}
 	defer w.Close()
 	for {
-		results, err := s.Txn(ctx, Create(path, nil, CreateOptions{Ephemeral: true}), Set(path, data, 0))
+		results, err := s.Txn(ctx, append([]Op{Create(path, nil, CreateOptions{Ephemeral: true}), Set(path, data, 0)}, also...)...)
 		switch {
 		case err == nil:
 			return results[1].Stat, nil

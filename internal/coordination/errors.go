@@ -34,6 +34,8 @@ var (
 	ErrUnknownOutcome = errors.New("sent, outcome unknown")
 	// ErrFenced means that the check of a Guard failed: somebody else leads.
 	ErrFenced = errors.New("fenced")
+	// ErrPremise means that what a batch was decided from has changed.
+	ErrPremise = errors.New("decided from what is not so any more")
 )
 
 // TxnError says which operation of a transaction failed. None of the others had any effect.

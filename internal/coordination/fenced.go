@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Guard is a node and the version that it must have for a write to count: with the version that an
@@ -55,7 +56,13 @@ type BatchResult struct {
 // ErrSessionLost, ErrUnknownOutcome, …; the results say then which operations may have happened
 // (ErrUnknownOutcome) and which did not (ErrNotSent).
 func BatchFenced(ctx context.Context, s Session, guard Guard, ops []Op) ([]BatchResult, error) {
-	b := batch{session: s, guard: guard, ops: ops, results: make([]BatchResult, len(ops))}
+	return BatchPremised(ctx, s, guard, nil, ops)
+}
+
+// BatchPremised is BatchFenced for operations that were decided from what premise checks: where that does not
+// hold any more, nothing more is written, and the error is ErrPremise.
+func BatchPremised(ctx context.Context, s Session, guard Guard, premise, ops []Op) ([]BatchResult, error) {
+	b := batch{session: s, guard: guard, premise: premise, ops: ops, results: make([]BatchResult, len(ops))}
 	for from := 0; from < len(ops); {
 		to := b.chunk(from)
 		if err := b.run(ctx, from, to); err != nil {
@@ -73,6 +80,7 @@ func BatchFenced(ctx context.Context, s Session, guard Guard, ops []Op) ([]Batch
 type batch struct {
 	session Session
 	guard   Guard
+	premise []Op
 	ops     []Op
 	results []BatchResult
 }
@@ -93,19 +101,22 @@ func (b *batch) chunk(from int) int {
 // after it are tried again without it.
 func (b *batch) run(ctx context.Context, from, to int) error {
 	for from < to {
-		results, err := FencedTxn(ctx, b.session, b.guard, b.ops[from:to]...)
+		results, err := FencedTxn(ctx, b.session, b.guard, slices.Concat(b.premise, b.ops[from:to])...)
 		var txn *TxnError
 		switch {
 		case err == nil:
-			for i, result := range results {
+			for i, result := range results[len(b.premise):] {
 				b.results[from+i].Result = result
 			}
 			return nil
 		case !errors.As(err, &txn):
 			b.stopped(from, to, err)
 			return err
+		case txn.Index < len(b.premise):
+			b.stopped(from, to, ErrNotSent)
+			return fmt.Errorf("%w: %w", ErrPremise, txn.Err)
 		}
-		refused := from + txn.Index
+		refused := from + txn.Index - len(b.premise)
 		b.results[refused].Err = txn.Err
 		if err := b.run(ctx, from, refused); err != nil {
 			b.stopped(refused+1, to, ErrNotSent)

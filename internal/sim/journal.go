@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// journal is what everybody said, with virtual times, for the reader of a failed run.
+type journal struct {
+	began time.Time
+
+	mu struct {
+		sync.Mutex
+		lines []string
+		bugs  []string // lines about panics
+	}
+}
+
+// note adds a line of the simulator's own.
+func (j *journal) note(format string, args ...any) { j.add("      sim", fmt.Sprintf(format, args...)) }
+
+func (j *journal) add(who, line string) {
+	at := time.Since(j.began)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	full := fmt.Sprintf("%11.6f %-11s %s", at.Seconds(), who, line)
+	j.mu.lines = append(j.mu.lines, full)
+	if strings.Contains(line, "panic=") {
+		j.mu.bugs = append(j.mu.bugs, full)
+	}
+}
+
+// print writes all lines.
+func (j *journal) print(w io.Writer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, line := range j.mu.lines {
+		fmt.Fprintln(w, line)
+	}
+}
+
+// panics lists the lines about bugs that brokers found in themselves.
+func (j *journal) panics() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.mu.bugs
+}
+
+// of is the logger of one process.
+func (j *journal) of(who string) slog.Handler { return &voice{journal: j, who: who} }
+
+// voice is a slog.Handler that writes into the journal.
+type voice struct {
+	journal *journal
+	who     string
+}
+
+// Enabled implements slog.Handler.
+func (*voice) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithAttrs implements slog.Handler. Brokers do not use it.
+func (v *voice) WithAttrs([]slog.Attr) slog.Handler { return v }
+
+// WithGroup implements slog.Handler. Brokers do not use it.
+func (v *voice) WithGroup(string) slog.Handler { return v }
+
+// Handle implements slog.Handler.
+func (v *voice) Handle(_ context.Context, r slog.Record) error {
+	var line strings.Builder
+	fmt.Fprintf(&line, "%-5s %s", r.Level, r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&line, " %s=%v", a.Key, a.Value)
+		return true
+	})
+	v.journal.add(v.who, line.String())
+	return nil
+}

@@ -1,0 +1,312 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// The topic under test.
+const (
+	topic      = "orders"
+	partitions = 3
+)
+
+// How long a cluster may need, once all is healed, to be whole again and to serve everybody.
+const recoveryLimit = 2 * time.Minute
+
+// world is one run.
+type world struct {
+	dice     dice
+	plan     plan
+	network  *network
+	store    *memory.Store
+	machines []*machine
+	journal  *journal
+	history  *history
+
+	// stopping is closed when the load ends, over when nobody waits for anything any more.
+	stopping, over chan struct{}
+	// load counts the clients, ending the goroutines of lives that are over.
+	load, ending sync.WaitGroup
+}
+
+// result is what came out of a run.
+type result struct {
+	violations []string
+	counts     map[string]int
+	journal    *journal
+	took       time.Duration // virtual
+}
+
+// run carries out the plan of a seed. It must be called in a bubble of testing/synctest.
+func run(seed uint64, adjust func(*plan)) result {
+	d := dice(seed)
+	j := &journal{began: time.Now()}
+	w := &world{
+		dice: d, plan: newPlan(d), network: newNetwork(d), journal: j, history: newHistory(j),
+		store: memory.New(memory.Options{}), stopping: make(chan struct{}), over: make(chan struct{}),
+	}
+	if adjust != nil {
+		adjust(&w.plan)
+	}
+	for id := range w.plan.brokers {
+		w.machines = append(w.machines, newMachine(w, id))
+	}
+	networking := make(chan struct{})
+	go func() {
+		defer close(networking)
+		w.network.run()
+	}()
+	w.live(context.Background())
+	close(w.over)
+	w.network.healAll()
+	w.ending.Wait()
+	w.network.stop()
+	<-networking
+	if err := w.store.Close(); err != nil {
+		w.history.violate("closing the store: %v", err)
+	}
+	for _, line := range j.panics() {
+		w.history.violate("a bug: %s", line)
+	}
+	w.history.count("packets", w.network.mu.delivered)
+	return result{violations: w.history.mu.violations, counts: w.history.mu.counts, journal: j, took: time.Since(j.began)}
+}
+
+// live is a run from the first start to the last stop.
+func (w *world) live(ctx context.Context) {
+	for _, m := range w.machines {
+		if err := m.start(ctx); err != nil {
+			w.history.violate("%s does not start: %v", m.host, err)
+			return
+		}
+	}
+	admin := newClient(w, "admin")
+	defer admin.close()
+	if err := w.createTopic(ctx, admin); err != nil {
+		w.history.violate("the topic cannot be made: %v", err)
+		w.stopBrokers(ctx)
+		return
+	}
+	w.startLoad(ctx)
+	w.breakThings(ctx)
+	w.heal(ctx)
+	whole := w.awaitWhole(ctx, admin)
+	close(w.stopping)
+	w.load.Wait()
+	if whole {
+		w.readBack(ctx)
+	}
+	w.stopBrokers(ctx)
+	if whole {
+		w.compareDisks()
+	}
+}
+
+func (w *world) createTopic(ctx context.Context, admin *client) error {
+	q := kmsg.NewPtrCreateTopicsRequest()
+	q.Version, q.TimeoutMillis = 5, 10_000
+	t := kmsg.NewCreateTopicsRequestTopic()
+	t.Topic, t.NumPartitions, t.ReplicationFactor = topic, partitions, int16(w.plan.replicas)
+	for _, c := range w.plan.topic {
+		t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: c[0], Value: &c[1]})
+	}
+	q.Topics = append(q.Topics, t)
+	answer, err := admin.ask(ctx, int32(len(w.machines)-1), q)
+	if err != nil {
+		return err
+	}
+	if one := answer.(*kmsg.CreateTopicsResponse).Topics[0]; one.ErrorCode != 0 {
+		return fmt.Errorf("%w: %s", protocol.Code(one.ErrorCode), *one.ErrorMessage)
+	}
+	return nil
+}
+
+// startLoad starts all clients.
+func (w *world) startLoad(ctx context.Context) {
+	for i := range 4 {
+		name := fmt.Sprintf("p%d", i)
+		p := &producer{client: newClient(w, "producer-"+name), name: name, idempotent: idempotent(name)}
+		w.load.Go(func() { p.run(ctx) })
+	}
+	for i := range 2 {
+		r := &reader{client: newClient(w, fmt.Sprintf("reader-%d", i)), name: fmt.Sprintf("reader %d", i)}
+		w.load.Go(func() { r.run(ctx) })
+	}
+	if w.plan.commits {
+		c := &committer{client: newClient(w, "committer"), name: "group"}
+		w.load.Go(func() { c.run(ctx) })
+	}
+}
+
+// breakThings carries out the faults of the plan.
+func (w *world) breakThings(ctx context.Context) {
+	began := time.Now()
+	for _, f := range w.plan.faults {
+		sleepUntil(began.Add(f.at))
+		w.journal.note("FAULT: %v", f)
+		w.history.count("faults: "+f.kind, 1)
+		f.do(ctx, w)
+	}
+	sleepUntil(began.Add(w.plan.length))
+}
+
+// heal ends all faults.
+func (w *world) heal(ctx context.Context) {
+	w.journal.note("all heals")
+	w.store.Inject(nil)
+	w.network.healAll()
+	var starting sync.WaitGroup
+	for _, m := range w.machines {
+		if l := m.current(); l != nil {
+			l.joinStore()
+		}
+		starting.Go(func() { m.revive(ctx) })
+	}
+	starting.Wait()
+}
+
+// awaitWhole waits until every partition has a leader and all replicas in sync, and every client was served
+// again; false where that takes too long.
+func (w *world) awaitWhole(ctx context.Context, admin *client) bool {
+	limit := time.Now().Add(recoveryLimit)
+	acknowledged := w.history.counted("acknowledged")
+	var last error
+	for time.Now().Before(limit) {
+		if last = w.whole(ctx, admin); last == nil && w.history.counted("acknowledged") < acknowledged+20 {
+			last = errors.New("producers are not acknowledged any more")
+		}
+		if last == nil {
+			return true
+		}
+		<-time.After(pause)
+	}
+	w.history.violate("%v after all was healed: %v", recoveryLimit, last)
+	return false
+}
+
+// whole says what is missing.
+func (w *world) whole(ctx context.Context, admin *client) error {
+	for _, m := range w.machines {
+		l := m.current()
+		if l == nil || l.broker == nil {
+			return fmt.Errorf("%s is down", m.host)
+		}
+		q := kmsg.NewPtrMetadataRequest()
+		q.Version = 9
+		name := topic
+		q.Topics = []kmsg.MetadataRequestTopic{{Topic: &name}}
+		answer, err := admin.ask(ctx, int32(m.id), q)
+		if err != nil {
+			return fmt.Errorf("%s does not answer: %w", m.host, err)
+		}
+		t := answer.(*kmsg.MetadataResponse).Topics[0]
+		if len(t.Partitions) != partitions {
+			return fmt.Errorf("%s shows %d partitions", m.host, len(t.Partitions))
+		}
+		for _, p := range t.Partitions {
+			if p.Leader < 0 || len(p.ISR) != w.plan.replicas {
+				return fmt.Errorf("%s shows partition %d with leader %d and in-sync replicas %v", m.host, p.Partition, p.Leader, p.ISR)
+			}
+		}
+	}
+	return nil
+}
+
+// readBack reads everything that is committed in the end, and holds it against the history.
+func (w *world) readBack(ctx context.Context) {
+	r := &reader{client: newClient(w, "last-reader"), name: "the last reader"}
+	defer r.client.close()
+	final := map[place]string{}
+	limit := time.Now().Add(recoveryLimit)
+	for partition := range int32(partitions) {
+		for quiet := 0; quiet < 2; {
+			before := r.next[partition]
+			err := r.read(ctx, partition, final)
+			switch {
+			case time.Now().After(limit):
+				w.history.violate("partition %d cannot be read to its end: %v", partition, err)
+				return
+			case err != nil:
+				<-time.After(pause)
+			case r.next[partition] == before:
+				quiet++
+			}
+		}
+	}
+	w.history.count("records", len(final))
+	w.history.compare(final)
+}
+
+// stopBrokers stops all brokers in order.
+func (w *world) stopBrokers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, m := range w.machines {
+		m.stop(ctx)
+	}
+}
+
+// compareDisks holds the logs of all replicas against each other. What a stop cuts off may be missing at the end
+// of some, but where two have an offset they have the same record of the same epoch.
+func (w *world) compareDisks() {
+	all := map[place]string{}
+	from := map[place]string{}
+	for _, m := range w.machines {
+		found := w.history.scanDisk(m)
+		for _, at := range sortedPlaces(found) {
+			if other, ok := all[at]; ok && other != found[at] {
+				w.history.violate("at %v stands %s on the disk of %s, and %s on that of %s", at, found[at], m.host, other, from[at])
+				return
+			}
+			all[at], from[at] = found[at], m.host
+		}
+	}
+	w.history.count("records on disks", len(all))
+}
+
+func sortedPlaces[V any](m map[place]V) []place {
+	var places []place
+	for at := range m {
+		places = append(places, at)
+	}
+	slices.SortFunc(places, comparePlaces)
+	return places
+}
+
+// stopped reports whether the load ends.
+func (w *world) stopped() bool { return isClosed(w.stopping) }
+
+// abandoned reports whether the run is at its end.
+func (w *world) abandoned() bool { return isClosed(w.over) }
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleepUntil lets time pass.
+func sleepUntil(t time.Time) { <-time.After(time.Until(t)) }
+
+// sleep lets about d pass, unless the run ends.
+func (w *world) sleep(who string, n uint64, d time.Duration) {
+	timer := time.NewTimer(w.dice.between(d/2, d+d/2, "sleep of "+who, n))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.over:
+	}
+}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
@@ -31,6 +32,7 @@ func (t *term) readBrokers() error {
 		case now == nil:
 			logger.Info("controller: a broker has left", "broker", id, "broker-epoch", old.Epoch)
 		default:
+			t.widening = time.After(widenAfter)
 			logger.Info("controller: a broker has joined", "broker", id, "broker-epoch", now.Epoch, "stopped", t.cluster.stops[id])
 		}
 		if now == nil || old != nil && old.Epoch != now.Epoch {

@@ -58,6 +58,7 @@ func (t *term) load() error {
 	}
 	t.look.requests, t.look.notifications = true, true
 	t.armBalance(firstBalance)
+	t.widening = time.After(widenAfter)
 	t.controller.options.Logger.Info("controller: loaded the cluster", "brokers", len(brokers), "topics", len(topics),
 		"partitions", t.cluster.image.PartitionCount(), "took", t.controller.options.Now().Sub(began))
 	return nil

@@ -311,3 +311,31 @@ func TestBalance(t *testing.T) {
 		}
 	})
 }
+
+// The cluster grows from one broker to three, and the brokers' own topics with it.
+func TestInternalTopicsGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t)
+		one := c.start(1, true, znode.StopNever).controller
+		create(t, one, NewTopic{Name: P.GroupMetadataTopic, Partitions: 3, ReplicationFactor: -1}, simple("t", 1, 1))
+		c.start(2, false, znode.StopNever)
+		c.start(3, false, znode.StopNever)
+		<-time.After(widenAfter + time.Second)
+		for i, p := range one.Image().Topic(P.GroupMetadataTopic).Partitions {
+			if len(p.Replicas) != 3 || len(p.Adding) != 2 || p.Leader != 1 {
+				t.Errorf("%d: %+v", i, p)
+			}
+			inSync(t, one, P.TopicPartition{Topic: P.GroupMetadataTopic, Partition: int32(i)}, 1, 2, 3)
+		}
+		if got := c.assignment(P.GroupMetadataTopic); got != `{"partitions":{"0":[1,2,3],"1":[2,1,3],"2":[3,1,2]},"adding_replicas":{},"removing_replicas":{},"version":3}` {
+			t.Error(got)
+		}
+		<-time.After(6 * time.Minute) // leadership is spread when the controller looks
+		if leads := one.Image().Topic(P.GroupMetadataTopic).Partitions; leads[1].Leader != 2 || leads[2].Leader != 3 {
+			t.Error(leads[1], leads[2])
+		}
+		if p := one.Image().Topic("t").Partitions[0]; len(p.Replicas) != 1 {
+			t.Error("another topic has grown", p)
+		}
+	})
+}

@@ -69,6 +69,7 @@ type term struct {
 	again   <-chan time.Time // set while a replica refused to be deleted
 	// balancing fires at balanceAt, when leadership is looked at.
 	balancing <-chan time.Time
+	widening  <-chan time.Time // set when brokers have joined
 	balanceAt time.Time
 	unmet     refusals
 
@@ -198,6 +199,9 @@ func (t *term) wait(w watches) error {
 		t.look.notifications = true
 	case <-w.dirs.Events():
 		t.look.notifications = true
+	case <-t.widening:
+		t.widening = nil
+		return t.survive(t.widenInternal())
 	case <-t.balancing:
 		return t.survive(t.balance())
 	case <-w.controller.Events():

@@ -41,6 +41,7 @@ type world struct {
 //	depart 2                     broker 2 leaves in order: its partitions get other leaders
 //	move t-0 2,3 [keep=yes]      begins a reassignment; 'back' takes it back
 //	finish t-0                   ends it, if it is so far
+//	widen 1,2 3                  adds replicas to an assignment
 //	balance 10                   which preferred replicas shall lead, at an imbalance of 10 per cent
 //	elect preferred t-0          elects by request
 //	place 4 2                    places partitions with replicas, and counts
@@ -143,6 +144,8 @@ func (w *world) run(words []string) []string {
 		return w.move(plain, named)
 	case "finish":
 		return w.finish(plain[0])
+	case "widen":
+		return []string{fmt.Sprint(widen(w.cluster.image, w.cluster.loads.clone(), ids(plain[0]), number(plain[1])))}
 	case "balance":
 		return []string{fmt.Sprint(imbalanced(&w.cluster, number(plain[0]), func(P.TopicPartition) bool { return false }))}
 	case "alter":

@@ -39,7 +39,10 @@ func (a *API) fetch(ctx context.Context, r *Request, body []byte) server.Reply {
 	if f.enough() || wait <= 0 || len(f.session.keys) == 0 {
 		return server.Reply{Response: f.answer()}
 	}
-	f.phase, f.ctx = waiting, nil
+	f.phase, f.ctx, f.next = waiting, nil, nil
+	if f.follower {
+		f.next = r.Conn.Next()
+	}
 	return server.Reply{Wait: func(ctx context.Context) *server.Response {
 		f.phase, f.ctx = looking, ctx
 		defer f.leave()
@@ -53,6 +56,7 @@ type fetch struct {
 	api     *API
 	request *Request
 	ctx     context.Context // of the phase that runs
+	next    <-chan struct{} // readable when a follower sends another request behind this one
 	session *session
 	own     session // for a request without a session
 
@@ -136,7 +140,7 @@ func (f *fetch) end() {
 	}
 	f.own.reset()
 	pools := f.request.pools
-	f.api, f.request, f.session, f.ctx = nil, nil, nil, nil
+	f.api, f.request, f.session, f.ctx, f.next = nil, nil, nil, nil, nil
 	pools.fetches.Put(f)
 }
 
@@ -371,6 +375,8 @@ func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
 		case <-f.session.watcher.Wake():
 			f.look()
 		case <-timer.C:
+			return
+		case <-f.next: // there are other partitions to follow
 			return
 		case <-f.api.draining(): // the broker stops, and waits for this answer
 			return

@@ -56,6 +56,35 @@ func (f *fetcher) do(ctx context.Context, request kmsg.Request) (kmsg.Response, 
 	return f.channel.Do(ctx, request)
 }
 
+// poll sends a fetch and waits for the answer. The leader lets it wait for records; where something else is to be
+// fetched meanwhile, a second request makes a leader of ours answer at once, as it sees that there is more to come.
+// One of Kafka's lets it wait on.
+func (f *fetcher) poll(ctx context.Context, request *kmsg.FetchRequest) (kmsg.Response, error) {
+	type result struct {
+		response kmsg.Response
+		err      error
+	}
+	done := make(chan result, 1)
+	go func() {
+		response, err := f.do(ctx, request)
+		done <- result{response, err}
+	}()
+	select {
+	case r := <-done:
+		return r.response, r.err
+	case <-f.wake:
+	}
+	nudged := make(chan struct{})
+	go func() {
+		defer close(nudged)
+		q := kmsg.NewPtrApiVersionsRequest()
+		_, _ = f.do(ctx, q) // whatever it answers, the fetch is answered first
+	}()
+	r := <-done
+	<-nudged
+	return r.response, r.err
+}
+
 // request makes the next fetch; nil where no partition is left to fetch.
 func (f *fetcher) request() *kmsg.FetchRequest {
 	c := f.all.shared

@@ -87,6 +87,10 @@ func (f *fetcher) run(ctx context.Context) {
 
 // takeChanges takes over what the controller has said.
 func (f *fetcher) takeChanges() {
+	select { // what woke the fetcher is about to be looked at
+	case <-f.wake:
+	default:
+	}
 	f.mu.Lock()
 	changes := f.changes
 	if len(changes) > 0 {
@@ -224,7 +228,7 @@ func (f *fetcher) round(ctx context.Context) error {
 	if request == nil {
 		return nil // all of them have got new orders
 	}
-	response, err := f.do(ctx, request)
+	response, err := f.poll(ctx, request)
 	if err != nil {
 		return err
 	}

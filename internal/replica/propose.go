@@ -204,7 +204,13 @@ func (r *Replicas) alterPartition(batch []sentProposal, version int16) *kmsg.Alt
 			}
 			q.Topics = append(q.Topics, topic)
 		}
-		q.Topics[at].Partitions = append(q.Topics[at].Partitions, asRequested(s.partition.tp.Partition, s.proposal))
+		one := asRequested(s.partition.tp.Partition, s.proposal)
+		for i := range one.NewEpochISR {
+			if member := &one.NewEpochISR[i]; member.BrokerID == q.BrokerID {
+				member.BrokerEpoch = q.BrokerEpoch // of now: it may have registered anew since it began to lead
+			}
+		}
+		q.Topics[at].Partitions = append(q.Topics[at].Partitions, one)
 	}
 	return q
 }

@@ -25,6 +25,7 @@ const self = protocol.BrokerID(1)
 // stage is a broker's replicas over directories in memory, and what the controller has told them.
 type stage struct {
 	*Replicas
+	self  protocol.BrokerID
 	t     testing.TB
 	files *vfs.Memory
 	dirs  *logdir.Set
@@ -32,8 +33,11 @@ type stage struct {
 	ids   map[string]protocol.TopicID
 }
 
-func newStage(t testing.TB) *stage {
-	s := &stage{t: t, files: vfs.NewMemory(), image: metadata.Empty(), ids: map[string]protocol.TopicID{}}
+func newStage(t testing.TB) *stage { return newStageOf(t, self, map[string]protocol.TopicID{}) }
+
+// newStageOf is the stage of one broker of several, which share the ids of topics.
+func newStageOf(t testing.TB, id protocol.BrokerID, ids map[string]protocol.TopicID) *stage {
+	s := &stage{self: id, t: t, files: vfs.NewMemory(), image: metadata.Empty(), ids: ids}
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s
@@ -44,7 +48,7 @@ func (s *stage) start() {
 	s.t.Helper()
 	c := config.Default()
 	dirs, err := logdir.Open(logdir.Options{
-		FS: s.files, Dirs: []string{"/a", "/b"}, BrokerID: self, ClusterID: "cluster", Config: c, BootID: "boot",
+		FS: s.files, Dirs: []string{"/a", "/b"}, BrokerID: s.self, ClusterID: "cluster", Config: c, BootID: "boot",
 	})
 	s.must(err)
 	s.must(dirs.Load(context.Background(), func(tp protocol.TopicPartition, _ protocol.TopicID) (config.Topic, bool) {
@@ -52,7 +56,7 @@ func (s *stage) start() {
 		return settings, err == nil
 	}))
 	s.dirs = dirs
-	s.Replicas = New(Options{Self: self, Dirs: dirs, Topic: c.Topic, Logger: slog.New(slog.DiscardHandler)})
+	s.Replicas = New(Options{Self: s.self, Dirs: dirs, Topic: c.Topic, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func (s *stage) stop() {
@@ -80,11 +84,11 @@ func tp(topic string) protocol.TopicPartition { return protocol.TopicPartition{T
 // order makes the order for partition 0 of a topic.
 func (s *stage) order(topic string, role metadata.Role, epoch protocol.LeaderEpoch, inSync ...protocol.BrokerID) metadata.ReplicaChange {
 	if len(inSync) == 0 {
-		inSync = []protocol.BrokerID{self}
+		inSync = []protocol.BrokerID{s.self}
 	}
 	return metadata.ReplicaChange{
 		TopicPartition: tp(topic), TopicID: s.id(topic), Role: role,
-		State: &metadata.Partition{Leader: self, LeaderEpoch: epoch, Replicas: inSync, ISR: inSync},
+		State: &metadata.Partition{Leader: s.self, LeaderEpoch: epoch, Replicas: inSync, ISR: inSync},
 	}
 }
 

@@ -41,6 +41,8 @@ type Conn struct {
 
 	lastActive atomic.Int64 // since the server's start, when a frame came or an answer left
 
+	next atomic.Pointer[chan struct{}] // see Next; nil before the first call
+
 	mu struct {
 		sync.Mutex
 		queue
@@ -55,6 +57,22 @@ type Conn struct {
 		softwareName, softwareValue string
 		sessionExpiry               time.Time
 	}
+}
+
+// Next is readable once after another frame has come in since the call. A request that waits learns by it that
+// its peer has more to ask, behind the answer. Only a [Handler] may call it.
+func (c *Conn) Next() <-chan struct{} {
+	next := c.next.Load()
+	if next == nil {
+		made := make(chan struct{}, 1)
+		next = &made
+		c.next.Store(next)
+	}
+	select {
+	case <-*next:
+	default:
+	}
+	return *next
 }
 
 // Principal is who the peer is, such as User:alice; [Anonymous] until a login.

@@ -57,7 +57,7 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 // groupPartitions is how many partitions __consumer_offsets has: what an existing one has, otherwise what is
 // configured. It never changes afterwards, since a group's partition follows from it.
 func (b *Broker) groupPartitions(ctx context.Context) (int, error) {
-	data, _, err := b.session.Get(ctx, znode.TopicPath(protocol.GroupMetadataTopic))
+	data, _, err := b.session().Get(ctx, znode.TopicPath(protocol.GroupMetadataTopic))
 	switch {
 	case errors.Is(err, coordination.ErrNoNode):
 		return int(b.Config().Int("offsets.topic.num.partitions")), nil

@@ -63,8 +63,14 @@ type Broker struct {
 	closeStore func() error
 	// storeFailed is closed when the store's disk fails; nil for a store without one.
 	storeFailed <-chan struct{}
-	session     coordination.Session
-	id          protocol.BrokerID
+	// chroot is the path of the cluster in a ZooKeeper that has others too.
+	chroot string
+	// holding has the session, which is another one after a shared store ended it.
+	holding struct {
+		sync.Mutex
+		session coordination.Session
+	}
+	id protocol.BrokerID
 	// clusterID is what a store that is shared with other brokers says; empty for one of this broker's own.
 	clusterID  string
 	replicas   *replica.Replicas
@@ -186,7 +192,11 @@ func (b *Broker) stop(ctx context.Context) error {
 	b.toController.close()
 	b.forwarding.close()
 	b.background.Wait()
-	errs = append(errs, b.session.Close())
+	if err := b.session().Close(); b.shared() && err != nil {
+		b.logger.Warn("the cluster learns of the stop when the session has run out", "broker", b.id, "reason", err)
+	} else {
+		errs = append(errs, err)
+	}
 	b.view.Close()
 	errs = append(errs, b.dirs.Close(ctx), b.closeStore())
 	return errors.Join(errs...)
@@ -227,8 +237,8 @@ func (b *Broker) abandon() {
 		_ = b.server.Shutdown(ctx)
 	}
 	b.background.Wait()
-	if b.session != nil {
-		_ = b.session.Close()
+	if s := b.session(); s != nil {
+		_ = s.Close()
 	}
 	if b.view != nil {
 		b.view.Close()

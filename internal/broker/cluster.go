@@ -6,13 +6,14 @@ import (
 	"io/fs"
 
 	"github.com/barnabas-mq/barnabas/internal/controller"
-	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/logdir"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
 // shared reports whether the store holds the metadata of several brokers.
-func (b *Broker) shared() bool { return b.options.Store != nil }
+func (b *Broker) shared() bool {
+	return b.options.Store != nil || b.Config().String("zookeeper.connect") != ""
+}
 
 // connect opens a session with a store that is shared with other brokers, and makes the permanent nodes. It
 // comes before the log directories are opened: an empty one is formatted for the cluster of the store, and
@@ -21,7 +22,9 @@ func (b *Broker) connect(ctx, _ context.Context) error {
 	if !b.shared() {
 		return nil
 	}
-	b.store, b.closeStore = b.options.Store, func() error { return nil }
+	if err := b.openShared(); err != nil {
+		return err
+	}
 	wanted := b.Config().ClusterID()
 	own, err := b.identity()
 	if err != nil {
@@ -30,11 +33,14 @@ func (b *Broker) connect(ctx, _ context.Context) error {
 	if own.Cluster != "" {
 		wanted = own.Cluster
 	}
-	timeout := b.Config().Duration("zookeeper.session.timeout.ms")
-	if b.session, err = b.store.Open(ctx, coordination.SessionOptions{Timeout: timeout}); err != nil {
+	session, err := b.openSession(ctx)
+	if err != nil {
 		return err
 	}
-	b.clusterID, err = controller.Prepare(ctx, b.session, wanted)
+	b.hold(session)
+	if b.clusterID, err = controller.Prepare(ctx, session, wanted); protocol.CodeOf(err) == protocol.InconsistentClusterID {
+		err = b.wrongCluster(ctx, own, err)
+	}
 	return err
 }
 
@@ -63,5 +69,5 @@ func (b *Broker) drawID(ctx context.Context) (protocol.BrokerID, error) {
 	if !b.Config().Bool("broker.id.generation.enable") {
 		return protocol.NoBroker, errors.New("broker.id is not set, and broker.id.generation.enable is false")
 	}
-	return controller.NewBrokerID(ctx, b.session, b.Config().Int("reserved.broker.max.id"))
+	return controller.NewBrokerID(ctx, b.session(), b.Config().Int("reserved.broker.max.id"))
 }

@@ -37,6 +37,7 @@ type site struct {
 	now        func() time.Time
 	network    *pipes             // instead of the system's
 	store      coordination.Store // of the cluster that the broker belongs to
+	dial       func(ctx context.Context, network, address string) (net.Conn, error)
 	boot       string             // of the kernel
 	// tolerates are parts of errors that the broker may log; others fail the test, panics among them.
 	tolerates []string
@@ -84,7 +85,8 @@ func (s *site) try() (*running, error) {
 		listen = s.network.listen
 	}
 	b, err := broker.Start(ctx, broker.Options{
-		Config: loaded, FS: s.fs, Memory: s.memory, Store: s.store, Now: s.now, Listen: listen, BootID: s.boot, Logger: slog.New(log),
+		Config: loaded, FS: s.fs, Memory: s.memory, Store: s.store, Now: s.now, Listen: listen, Dial: s.dial, BootID: s.boot,
+		Logger: slog.New(log),
 	})
 	if err != nil {
 		return nil, err

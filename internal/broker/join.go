@@ -14,17 +14,12 @@ import (
 
 // join registers the broker, runs the controller, waits for the first image, and lets clients in.
 func (b *Broker) join(ctx, running context.Context) error {
-	if err := b.view.Follow(ctx, b.session); err != nil {
+	if err := b.view.Follow(ctx, b.session()); err != nil {
 		return err
 	}
-	epoch, err := controller.Register(ctx, b.session, b.registration())
-	if err != nil {
+	if err := b.register(ctx, b.session(), b.registration()); err != nil {
 		return err
 	}
-	// Orders to an earlier life of this broker are refused from here on, and a clean stop is remembered under
-	// this epoch.
-	b.dirs.SetBrokerEpoch(epoch)
-	b.view.SetBrokerEpoch(epoch)
 	b.background.Go(func() { b.runController(running) })
 	b.background.Go(func() { b.watchDirs(running) })
 	b.background.Go(func() { b.replicas.Run(running) })
@@ -70,15 +65,6 @@ func (b *Broker) stopped() znode.Stop {
 	return znode.StopUnclean
 }
 
-// runController takes part in elections until the broker stops. Without a session it cannot go on.
-func (b *Broker) runController(running context.Context) {
-	// The data path does not need the session, but the registration was part of it: the cluster takes this
-	// broker for dead, and a new start is the quickest way back.
-	if err := b.controller.Run(running, b.session); err != nil && running.Err() == nil {
-		b.fail(fmt.Errorf("the session with the metadata store ended: %w", err))
-	}
-}
-
 // watchDirs takes partitions that went offline out of service, reads included: what they see may be damaged, or
 // gone after the next start. It stops the broker where the directory of the metadata or the store in it fails.
 func (b *Broker) watchDirs(running context.Context) {
@@ -110,7 +96,7 @@ func (b *Broker) watchDirs(running context.Context) {
 func (b *Broker) announceOffline(running context.Context) {
 	if len(b.view.Image().Brokers()) > 1 {
 		b.background.Go(func() {
-			if err := controller.AnnounceLogDirFailure(running, b.session, b.id); err != nil && running.Err() == nil {
+			if err := controller.AnnounceLogDirFailure(running, b.session(), b.id); err != nil && running.Err() == nil {
 				b.logger.Error("no controller hears of the failed log directory", "error", err)
 			}
 		})

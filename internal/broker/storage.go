@@ -75,11 +75,12 @@ func (b *Broker) openStore(ctx, _ context.Context) error {
 		}
 		b.store, b.closeStore, b.storeFailed = store, store.Close, store.Failed()
 	}
-	var err error
-	if b.session, err = b.store.Open(ctx, coordination.SessionOptions{}); err != nil {
+	session, err := b.store.Open(ctx, coordination.SessionOptions{})
+	if err != nil {
 		return err
 	}
-	_, err = controller.Prepare(ctx, b.session, b.dirs.ClusterID())
+	b.hold(session)
+	_, err = controller.Prepare(ctx, session, b.dirs.ClusterID())
 	return err
 }
 
@@ -128,7 +129,7 @@ type knownTopic struct {
 
 // readTopics reads the topics and their properties from the store.
 func (b *Broker) readTopics(ctx context.Context) (map[string]*knownTopic, error) {
-	names, _, err := b.session.Children(ctx, znode.TopicsPath)
+	names, _, err := b.session().Children(ctx, znode.TopicsPath)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (b *Broker) readTopics(ctx context.Context) (map[string]*knownTopic, error)
 	for _, name := range names {
 		paths = append(paths, znode.TopicPath(name), znode.EntityPath(metadata.TopicEntity(name)))
 	}
-	results, err := b.session.GetMany(ctx, paths)
+	results, err := b.session().GetMany(ctx, paths)
 	if err != nil {
 		return nil, err
 	}

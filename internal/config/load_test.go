@@ -105,12 +105,28 @@ func TestServerPropertiesOfKafka44(t *testing.T) {
 
 func TestServerPropertiesOfKafka39NameZooKeeper(t *testing.T) {
 	b, warnings, err := Load(LoadOptions{File: "testdata/kafka-3.9/server.properties"})
-	if err != nil || len(warnings) > 0 {
-		t.Fatal(err, warnings)
+	if err != nil || len(warnings) > 0 || len(b.Unsupported()) > 0 {
+		t.Fatal(err, warnings, b.Unsupported())
 	}
-	faults := b.Unsupported()
-	if len(faults) != 1 || !strings.Contains(faults[0].Error(), "a cluster on ZooKeeper is not supported yet") || b.BrokerID() != 0 {
-		t.Error(faults)
+	if b.String("zookeeper.connect") != "localhost:2181" || b.BrokerID() != 0 {
+		t.Errorf("broker %d on %s", b.BrokerID(), b.String("zookeeper.connect"))
+	}
+}
+
+func TestWhatCannotBeObeyedOnZooKeeper(t *testing.T) {
+	for override, want := range map[string]string{
+		"process.roles=broker":                     "either on ZooKeeper or not",
+		"zookeeper.metadata.migration.enable=true": "not supported",
+		"zookeeper.ssl.crl.enable=true":            "not supported",
+		"zookeeper.ssl.ocsp.enable=true":           "not supported",
+	} {
+		b, _, err := Load(LoadOptions{Overrides: []string{"zookeeper.connect=localhost:2181", override}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if faults := b.Unsupported(); len(faults) != 1 || !strings.Contains(faults[0].Error(), want) {
+			t.Errorf("%s: %v", override, faults)
+		}
 	}
 }
 

@@ -105,9 +105,7 @@ func (b *Broker) Unsupported() []error {
 	fault := func(format string, args ...any) {
 		faults = append(faults, protocol.Errorf(protocol.InvalidConfig, format, args...))
 	}
-	if b.String("zookeeper.connect") != "" {
-		fault("zookeeper.connect=%s: a cluster on ZooKeeper is not supported yet. Without this property one broker runs on its built-in store.", b.String("zookeeper.connect"))
-	}
+	b.unsupportedZooKeeper(fault)
 	b.unsupportedQuorum(fault)
 	for _, l := range b.Listeners() {
 		if l.Protocol != Plaintext {
@@ -128,6 +126,21 @@ func (b *Broker) Unsupported() []error {
 		fault("config.providers=%s: configuration providers are not supported; write the values themselves", strings.Join(providers, ","))
 	}
 	return faults
+}
+
+// unsupportedZooKeeper finds settings of a cluster on ZooKeeper that cannot be obeyed.
+func (b *Broker) unsupportedZooKeeper(fault func(format string, args ...any)) {
+	if b.String("zookeeper.connect") == "" {
+		return
+	}
+	if roles := b.List("process.roles"); b.IsSet("process.roles") && len(roles) > 0 {
+		fault("process.roles=%s and zookeeper.connect=%s: a cluster is either on ZooKeeper or not", strings.Join(roles, ","), b.String("zookeeper.connect"))
+	}
+	for _, name := range []string{"zookeeper.metadata.migration.enable", "zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable"} {
+		if b.Bool(name) {
+			fault("%s=true is not supported", name)
+		}
+	}
 }
 
 // unsupportedQuorum finds settings that mean a node of a larger KRaft cluster. Run alone, such a node would

@@ -3,6 +3,7 @@ package coordination
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // MirrorChange is one node as it was read last.
@@ -15,8 +16,8 @@ type MirrorChange struct {
 }
 
 // Mirror keeps a copy of a subtree up to date: it reads all nodes at and below path and hands them to
-// deliver, then whatever changes, until ctx or the session ends; that is the error. The first delivery
-// comes even if there is nothing. Every delivery leads to a state that the store had or passed through;
+// deliver, then whatever changes, until ctx or the session ends; that is the error. A read that the store
+// did not answer is tried again. The first delivery comes even if there is nothing. Every delivery leads to a state that the store had or passed through;
 // changes that follow each other quickly are delivered as one. deliver must not keep the slice.
 func Mirror(ctx context.Context, s Session, path string, deliver func([]MirrorChange)) error {
 	w, err := s.Watch(ctx, path, Subtree)
@@ -26,12 +27,24 @@ func Mirror(ctx context.Context, s Session, path string, deliver func([]MirrorCh
 	defer w.Close()
 	m := mirror{session: s, known: map[string]nodeVersion{}}
 	changes, err := m.readAll(ctx, path)
-	for err == nil {
-		deliver(changes)
-		changes, err = m.next(ctx, path, w)
+	for {
+		for ; err == nil; changes, err = m.next(ctx, path, w) {
+			deliver(changes)
+		}
+		if !errors.Is(err, ErrNotSent) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(mirrorPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		changes, err = m.readAll(ctx, path)
 	}
-	return err
 }
+
+// mirrorPause is how long Mirror waits before it reads again what was not answered.
+const mirrorPause = 100 * time.Millisecond
 
 // nodeVersion tells two states of a node's data apart.
 type nodeVersion struct{ czxid, mzxid int64 }

@@ -1,0 +1,376 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/coordination/zookeeper"
+	"github.com/barnabas-mq/barnabas/internal/coordination/zookeeper/zktest"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// startZooKeeper runs a real ZooKeeper for a test.
+func startZooKeeper(t *testing.T, properties ...string) *zktest.Server {
+	t.Helper()
+	zk, err := zktest.Start(zktest.Options{Dir: t.TempDir(), Properties: properties})
+	if errors.Is(err, zktest.ErrMissing) {
+		t.Skip("NOT RUN: ", err) // test/run says so too
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(zk.Kill)
+	return zk
+}
+
+// onZooKeeper is where a broker runs whose cluster lies in a chroot.
+func onZooKeeper(t *testing.T, zk *zktest.Server, chroot string, properties ...string) *site {
+	s := &site{t: t, fs: vfs.NewMemory(), properties: map[string]string{
+		"zookeeper.connect": zk.Address + chroot, "zookeeper.session.timeout.ms": "2000", "broker.id": "0",
+		"zookeeper.connection.timeout.ms": "30000", "offsets.topic.num.partitions": "2",
+	}}
+	for i := 0; i < len(properties); i += 2 {
+		s.properties[properties[i]] = properties[i+1]
+	}
+	return s
+}
+
+// observe opens a session beside the brokers.
+func observe(t *testing.T, zk *zktest.Server, chroot string) coordination.Session {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := zookeeper.New(zookeeper.Options{Servers: []string{zk.Address}}).Open(ctx, coordination.SessionOptions{Chroot: chroot})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// wire carries a broker's connections to ZooKeeper, until it is cut: then nothing goes through, and neither
+// side hears of it.
+type wire struct {
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	w.mu.Lock()
+	cut := w.cut
+	w.mu.Unlock()
+	if cut {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	client, server := net.Pipe()
+	far, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns = append(w.conns, server, far)
+	go w.carry(server, far)
+	go w.carry(far, server)
+	return client, nil
+}
+
+// carry copies until one side is closed; what comes while the wire is cut is lost.
+func (w *wire) carry(to, from net.Conn) {
+	defer to.Close()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		w.mu.Lock()
+		cut := w.cut
+		w.mu.Unlock()
+		if cut {
+			n = 0
+		}
+		if n > 0 {
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut = cut; !cut {
+		for _, c := range w.conns {
+			_ = c.Close()
+		}
+		w.conns = nil
+	}
+}
+
+// await polls until something holds: a broker's answers are all that tells.
+func awaitThat(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+func put(t *testing.T, c *conn, topic, value string) {
+	t.Helper()
+	if answer := c.produce(topic, 0, batch(record.BuilderOptions{ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1}, value)); answer.ErrorCode != 0 {
+		t.Fatalf("producing %s: %v", value, protocol.Code(answer.ErrorCode))
+	}
+}
+
+func TestOnZooKeeper(t *testing.T) {
+	zk := startZooKeeper(t)
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *zktest.Server, string)
+	}{
+		{"one broker", oneBrokerOnZooKeeper},
+		{"generated ids", generatedIDs},
+		{"an id that is taken", takenID},
+		{"an id whose owner was killed", ownerKilled},
+		{"another cluster", anotherCluster},
+		{"an expired session", expiredSession},
+		{"a wiped tree", wipedTree},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, zk, "/"+strings.ReplaceAll(c.name, " ", "-")+"/deep") })
+	}
+}
+
+// One broker serves, and finds its topics again after a restart. The chroot is made.
+func oneBrokerOnZooKeeper(t *testing.T, zk *zktest.Server, chroot string) {
+	s := onZooKeeper(t, zk, chroot)
+	r := s.start()
+	c := r.dial()
+	c.create("orders", 2, "retention.ms", "12345")
+	put(t, c, "orders", "first")
+	r.stop()
+	tree := observe(t, zk, chroot)
+	if names, _, err := tree.Children(t.Context(), znode.BrokersPath); err != nil || len(names) != 0 {
+		t.Errorf("after the stop %v are registered, %v", names, err)
+	}
+	r = s.start()
+	_, stat, err := tree.Get(t.Context(), znode.BrokerPath(0))
+	if err != nil || stat.Version != 1 {
+		t.Errorf("the registration has version %d, %v", stat.Version, err)
+	}
+	c = r.dial()
+	put(t, c, "orders", "second")
+	if got := c.readAll("orders", 0); len(got) != 2 || got[1].value != "second" {
+		t.Errorf("read back: %v", got)
+	}
+	if got := c.property("orders", "retention.ms"); got != "12345" {
+		t.Errorf("retention.ms is %q", got)
+	}
+}
+
+// Brokers without an id draw one above reserved.broker.max.id, and keep it.
+func generatedIDs(t *testing.T, zk *zktest.Server, chroot string) {
+	var sites []*site
+	for range 2 {
+		s := onZooKeeper(t, zk, chroot, "reserved.broker.max.id", "7")
+		delete(s.properties, "broker.id")
+		sites = append(sites, s)
+		s.start().stop()
+	}
+	for i, s := range sites {
+		r := s.start()
+		if _, there, err := observe(t, zk, chroot).Exists(t.Context(), znode.BrokerPath(protocol.BrokerID(8+i))); err != nil || !there {
+			t.Errorf("broker %d is not registered: %v", 8+i, err)
+		}
+		r.stop()
+	}
+}
+
+// A second broker with the id of a living one gives up, and says why; the first one goes on.
+func takenID(t *testing.T, zk *zktest.Server, chroot string) {
+	first := onZooKeeper(t, zk, chroot).start()
+	second := onZooKeeper(t, zk, chroot, "zookeeper.session.timeout.ms", "400")
+	second.forgives = true
+	_, err := second.try()
+	if err == nil || !strings.Contains(err.Error(), "broker id 0 is taken") || !strings.Contains(err.Error(), first.Addresses()[0]) {
+		t.Errorf("the second broker: %v", err)
+	}
+	first.dial().create("still-here", 1)
+}
+
+// A broker that comes back at once waits until its earlier session has run out.
+func ownerKilled(t *testing.T, zk *zktest.Server, chroot string) {
+	s, w := onZooKeeper(t, zk, chroot), &wire{}
+	s.dial, s.forgives = w.dial, true
+	r := s.start()
+	r.dial().create("orders", 1)
+	old, _, err := observe(t, zk, chroot).Exists(t.Context(), znode.BrokerPath(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(true)
+	r.crash()
+	w.set(false)
+	again := s.start()
+	now, _, err := observe(t, zk, chroot).Exists(t.Context(), znode.BrokerPath(0))
+	if err != nil || now.Czxid <= old.Czxid {
+		t.Errorf("broker epoch %d after %d, %v", now.Czxid, old.Czxid, err)
+	}
+	put(t, again.dial(), "orders", "after")
+}
+
+// Directories of another cluster are refused, with the command that makes them fit.
+func anotherCluster(t *testing.T, zk *zktest.Server, chroot string) {
+	s := onZooKeeper(t, zk, chroot)
+	s.start().stop()
+	other := onZooKeeper(t, zk, chroot+"-other")
+	other.start().stop()
+	s.properties["zookeeper.connect"] = zk.Address + chroot + "-other"
+	s.forgives = true
+	_, err := s.try()
+	if err == nil || !strings.Contains(err.Error(), "sed -i 's/^cluster.id=.*/cluster.id=") || !strings.Contains(err.Error(), "/data/meta.properties") {
+		t.Errorf("start on another cluster: %v", err)
+	}
+}
+
+// A broker whose session expires serves on, comes back under a new epoch, and is the controller again.
+func expiredSession(t *testing.T, zk *zktest.Server, chroot string) {
+	s, w := onZooKeeper(t, zk, chroot), &wire{}
+	s.dial = w.dial
+	r := s.start()
+	c := r.dial()
+	c.create("orders", 1)
+	tree := observe(t, zk, chroot)
+	watch, err := tree.Watch(t.Context(), znode.BrokerPath(0), coordination.Node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, _, err := tree.Exists(t.Context(), znode.BrokerPath(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(true)
+	for e := range watch.Events() {
+		put(t, c, "orders", "while it is cut off")
+		if e.Kind == coordination.Deleted {
+			break
+		}
+	}
+	put(t, c, "orders", "expired, and does not know")
+	w.set(false)
+	awaitThat(t, "a new registration", func() bool {
+		now, there, err := tree.Exists(t.Context(), znode.BrokerPath(0))
+		return err == nil && there && now.Czxid > old.Czxid
+	})
+	put(t, c, "orders", "back again")
+	c.create("payments", 1) // which needs a controller
+	if code := c.alter("payments", "retention.ms", "777"); code != protocol.None || c.property("payments", "retention.ms") != "777" {
+		t.Errorf("properties after the return: %v, %q", code, c.property("payments", "retention.ms"))
+	}
+	put(t, c, "payments", "new")
+	if got := c.readAll("orders", 0); len(got) < 3 {
+		t.Errorf("read back: %v", got)
+	}
+}
+
+// A broker does not register in a tree that does not know its cluster any more; it serves what it has.
+func wipedTree(t *testing.T, zk *zktest.Server, chroot string) {
+	s, w := onZooKeeper(t, zk, chroot), &wire{}
+	s.dial, s.tolerates = w.dial, []string{"not back in its cluster yet"}
+	r := s.start()
+	c := r.dial()
+	c.create("orders", 1)
+	tree := observe(t, zk, chroot)
+	watch, err := tree.Watch(t.Context(), znode.BrokerPath(0), coordination.Node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(true)
+	for e := range watch.Events() {
+		if e.Kind == coordination.Deleted {
+			break
+		}
+	}
+	saved, _, err := tree.Get(t.Context(), znode.ClusterIDPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.Delete(t.Context(), znode.ClusterIDPath, coordination.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	w.set(false)
+	awaitThat(t, "a word about it", func() bool { return r.log.has("does not know the cluster") })
+	put(t, c, "orders", "served")
+	if _, _, err := tree.Create(t.Context(), znode.ClusterIDPath, saved, coordination.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitThat(t, "the return", func() bool { return r.log.has("back in the cluster") })
+	c.create("payments", 1)
+}
+
+// ZooKeeper is away for longer than a session lasts: produce and fetch go on, and when it is back nothing has
+// changed: the same registration, the same leader epoch.
+func TestZooKeeperAway(t *testing.T) {
+	zk := startZooKeeper(t)
+	r := onZooKeeper(t, zk, "").start()
+	c := r.dial()
+	c.create("orders", 1)
+	before := observe(t, zk, "")
+	registered, _, err := before.Exists(t.Context(), znode.BrokerPath(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, _, err := before.Get(t.Context(), "/brokers/topics/orders/partitions/0/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	zk.Kill()
+	away, n := time.After(5*time.Second), 0
+	for gone := true; gone; n++ {
+		put(t, c, "orders", fmt.Sprint(n))
+		select {
+		case <-away:
+			gone = false
+		default:
+		}
+	}
+	if err := zk.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	c.create("payments", 1)
+	put(t, c, "orders", "last")
+	if got := c.readAll("orders", 0); len(got) != n+1 {
+		t.Errorf("%d records, want %d", len(got), n+1)
+	}
+	after := observe(t, zk, "")
+	now, _, err := after.Exists(t.Context(), znode.BrokerPath(0))
+	if err != nil || now != registered {
+		t.Errorf("the registration is %+v, and was %+v; %v", now, registered, err)
+	}
+	if same, _, err := after.Get(t.Context(), "/brokers/topics/orders/partitions/0/state"); err != nil || string(same) != string(state) {
+		t.Errorf("the state is %s, and was %s; %v", same, state, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,7 +31,7 @@ func TestReplicasOutliveTheLeader(t *testing.T) {
 	c := startCluster(t, 3, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client := c.client(kgo.DefaultProduceTopic("orders"), kgo.RequiredAcks(kgo.AllISRAcks()))
+	client := c.client(kgo.DefaultProduceTopic("orders"), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.MetadataMinAge(10*time.Millisecond))
 	admin := kadm.NewClient(client)
 	two := "2"
 	if _, err := admin.CreateTopic(ctx, 1, 3, map[string]*string{"min.insync.replicas": &two}, "orders"); err != nil {

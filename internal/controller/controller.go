@@ -100,6 +100,10 @@ func (c *Controller) Run(ctx context.Context, session coordination.Session) erro
 
 // runOnce runs for election once, and leads if it wins. No error where somebody else leads.
 func (c *Controller) runOnce(ctx context.Context, session coordination.Session) error {
+	_, last, err := session.Get(ctx, znode.ControllerEpochPath)
+	if err != nil && !errors.Is(err, coordination.ErrNoNode) {
+		return err
+	}
 	won, ok, err := coordination.Elect(ctx, session, coordination.Candidate{
 		LeaderPath: znode.ControllerPath,
 		LeaderData: znode.EncodeController(znode.Controller{BrokerID: c.options.BrokerID, Timestamp: c.options.Now().UnixMilli()}),
@@ -109,6 +113,7 @@ func (c *Controller) runOnce(ctx context.Context, session coordination.Session) 
 		return err
 	}
 	t := newTerm(c, session, won)
+	t.lastElection = last.Mzxid
 	c.options.Logger.Info("this broker is the controller", "controller-epoch", won.Epoch)
 	err = t.run(ctx)
 	c.options.Logger.Info("this broker is no longer the controller", "controller-epoch", won.Epoch, "reason", err)

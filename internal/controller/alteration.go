@@ -85,7 +85,7 @@ func (c *cluster) mayJoin(p *metadata.Partition, members []Member) bool {
 			if !seen && c.standing(p, m.ID) == bounced {
 				return false
 			}
-		case broker == nil || c.departs(m.ID):
+		case c.standing(p, m.ID) == dead || c.departs(m.ID):
 			return false
 		}
 	}

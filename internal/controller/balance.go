@@ -47,8 +47,8 @@ func (t *term) armBalance(after time.Duration) {
 }
 
 // imbalanced lists the partitions whose preferred replica shall lead again: those of brokers that lead less
-// than they should by more than so many per cent of the partitions that prefer them. Only a replica that may
-// lead counts: the others are not moved, and a broker is not blamed for them twice.
+// than they should by more than so many per cent of the partitions that prefer them, as far as they may
+// lead.
 func imbalanced(c *cluster, percent int, busy func(P.TopicPartition) bool) []P.TopicPartition {
 	preferring := map[P.BrokerID]int{}
 	astray := map[P.BrokerID][]P.TopicPartition{}

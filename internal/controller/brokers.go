@@ -40,6 +40,7 @@ func (t *term) readBrokers() error {
 		}
 	}
 	t.refresh = true
+	t.look.moves = t.look.moves || len(t.ending) > 0 // the dead are not waited for
 	if t.cluster.settling && !t.missing() {
 		t.settled()
 	}

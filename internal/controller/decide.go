@@ -84,7 +84,7 @@ func choose(c *cluster, topic string, p *metadata.Partition) verdict {
 	if p.LeaderEpoch == P.NoLeaderEpoch { // its znode is damaged
 		return verdict{}
 	}
-	if live := c.living(p.Replicas); c.unclean[topic] && !c.settling && len(live) > 0 {
+	if live := c.able(p, p.Replicas); c.unclean[topic] && !c.settling && len(live) > 0 {
 		v := c.lead(p, c.pick(p, live), "elected uncleanly: acknowledged records may be lost")
 		v.next.Recovering = true
 		return v
@@ -178,6 +178,11 @@ func (c *cluster) filter(p *metadata.Partition, keep func(member) bool) []P.Brok
 		}
 	}
 	return ids
+}
+
+// able lists those whose brokers are registered and can serve their replicas of a partition.
+func (c *cluster) able(p *metadata.Partition, ids []P.BrokerID) []P.BrokerID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id P.BrokerID) bool { return c.standing(p, id) == dead })
 }
 
 // living lists those whose brokers are registered.

@@ -46,5 +46,5 @@ func (c *cluster) lost(p *metadata.Partition, id P.BrokerID) bool {
 
 // mayLead lists the eligible replicas outside of the in-sync set that live and have lost nothing.
 func (c *cluster) mayLead(p *metadata.Partition) []P.BrokerID {
-	return slices.DeleteFunc(c.living(p.Eligible), func(id P.BrokerID) bool { return c.lost(p, id) })
+	return slices.DeleteFunc(c.able(p, p.Eligible), func(id P.BrokerID) bool { return c.lost(p, id) })
 }

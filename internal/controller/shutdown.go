@@ -102,7 +102,7 @@ func depart(c *cluster, p *metadata.Partition, id P.BrokerID) *metadata.Partitio
 	if p.Leader != id {
 		return next
 	}
-	able := slices.DeleteFunc(c.living(stay), c.departs)
+	able := slices.DeleteFunc(c.able(p, stay), c.departs)
 	if len(able) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 
 	"github.com/barnabas-mq/barnabas/internal/api"
 	"github.com/barnabas-mq/barnabas/internal/config"
@@ -41,7 +42,7 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 	})
 	b.controller = controller.New(controller.Options{
 		BrokerID: b.id, Config: b.Config, Now: b.options.Now, Logger: b.logger, Seed: uint64(b.options.Now().UnixNano()),
-		Dial: b.dial,
+		Dial: b.dial, MinInSync: b.minInSync,
 	})
 	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger,
 		Offline: func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil }})
@@ -52,6 +53,14 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 		Clustered: b.shared(), Forward: b.forwarding.do,
 	})
 	return nil
+}
+
+// minInSync is min.insync.replicas of a topic.
+func (b *Broker) minInSync(topic string) int {
+	if n, err := strconv.Atoi(b.view.Image().TopicConfig(topic)["min.insync.replicas"]); err == nil {
+		return n
+	}
+	return int(b.Config().Int("min.insync.replicas"))
 }
 
 // groupPartitions is how many partitions __consumer_offsets has: what an existing one has, otherwise what is

@@ -62,7 +62,7 @@ func (t *term) alterPartitions(leader P.BrokerID, epoch P.BrokerEpoch, alteratio
 		if _, twice := at[a.TopicPartition]; p == nil || t.look.state[a.TopicPartition] || twice {
 			r.Err = P.UnknownTopicOrPartition
 			if p != nil {
-				r.Err = P.InvalidUpdateVersion // its state has to be read first
+				r.Err = errAskAgain // its state has to be read first
 			}
 			continue
 		}
@@ -83,11 +83,15 @@ func (t *term) alterPartitions(leader P.BrokerID, epoch P.BrokerEpoch, alteratio
 		if r := &results[at[d.TopicPartition]]; written[d.TopicPartition] {
 			r.State = d.to
 		} else {
-			r.Err = P.InvalidUpdateVersion
+			r.Err = errAskAgain
 		}
 	}
 	return results, nil, err
 }
+
+// errAskAgain answers for a partition whose state could not be written as this controller knew it. The leader
+// asks again: after INVALID_UPDATE_VERSION it would wait to be told a newer state, and there may be none.
+const errAskAgain = P.RequestTimedOut
 
 // meant finds the topic that an alteration is about, and names it.
 func (t *term) meant(a *Alteration) (*metadata.Topic, error) {

@@ -145,7 +145,7 @@ func TestAWriteDoesNotHideABounce(t *testing.T) {
 			p, epoch := one.Image().Partition(tp), one.Image().Broker(1).Epoch
 			a := Alteration{TopicPartition: tp, LeaderEpoch: p.LeaderEpoch, Epoch: p.Epoch, ISR: []Member{{1, -1}, {2, -1}}}
 			results, err := one.AlterPartition(t.Context(), 1, epoch, []Alteration{a})
-			if refused := P.CodeOf(results[0].Err) == P.InvalidUpdateVersion; err != nil || refused != ours {
+			if refused := P.CodeOf(results[0].Err) == errAskAgain; err != nil || refused != ours {
 				t.Error(err, results[0].Err)
 			}
 			c.store.ReleaseEvents(brokers[0].session.ID())

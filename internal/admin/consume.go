@@ -48,6 +48,8 @@ func (c *Client) Read(ctx context.Context, r *Reading, sink Sink) error {
 		if err != nil {
 			return nil
 		}
+		// What is behind the end would come again and again, and hide that others have nothing more.
+		c.kafka.PauseFetchPartitions(byTopic(reached))
 		r.took(reached)
 	}
 	return nil
@@ -104,4 +106,13 @@ func (r *Reading) deliver(fetches kgo.Fetches, each func(*kgo.Record) error) (ta
 		}
 	}
 	return taken, reached, nil
+}
+
+// byTopic are partitions as the client takes them.
+func byTopic(partitions []TopicPartition) map[string][]int32 {
+	topics := map[string][]int32{}
+	for _, at := range partitions {
+		topics[at.Topic] = append(topics[at.Topic], at.Partition)
+	}
+	return topics
 }

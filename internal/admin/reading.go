@@ -9,13 +9,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// quietAnswers is how many answers without a record, one after another from the same broker, say that it
-// has none: a partition's last offsets may have no records, as compaction takes tombstones away. The
-// client asks a broker again only when its last answer has been taken, so all but the last are empty.
-const quietAnswers = 3
+// A partition's last offsets may have no records, as compaction takes tombstones away, so that a reading cannot
+// wait for the record before its end. It is over as well when brokers have nothing more: a broker holds back an
+// answer without bytes for as long as it may, and one that it did not hold back had something in it, be it
+// batches without a record, which compaction leaves behind, too.
 
 // boundedWait is how long a broker may hold back an empty answer where the reading has an end.
 const boundedWait = 250 * time.Millisecond
+
+// heldBack is how much slower than its quickest answer one is that a broker held back.
+const heldBack = boundedWait * 4 / 5
+
+// quietAnswers is how many answers that were held back, one after another from the same broker, say that it has
+// no more records: one alone may have been slow. The client asks a broker again only when its last answer has
+// been taken, so none but the last of them can have any.
+const quietAnswers = 3
 
 // Range is what to read of a partition.
 type Range struct {
@@ -42,7 +50,8 @@ type Reading struct {
 
 	mu      sync.Mutex
 	pending Ranges
-	answers map[int32]int
+	answers map[int32]int           // that were held back, since the last that was not
+	fastest map[int32]time.Duration // the quickest answer of any kind: how far away the broker is
 	quiet   func()
 	// joined says that the group has spoken, and assigned what it said.
 	joined   bool
@@ -53,7 +62,7 @@ type Reading struct {
 func NewReading(ranges Ranges) *Reading {
 	pending := maps.Clone(ranges)
 	maps.DeleteFunc(pending, func(_ TopicPartition, r Range) bool { return r.empty() })
-	return &Reading{ranges: ranges, pending: pending, answers: map[int32]int{}}
+	return &Reading{ranges: ranges, pending: pending, answers: map[int32]int{}, fastest: map[int32]time.Duration{}}
 }
 
 // NewMemberReading plans a pass as a member of a group, up to the ends of the partitions that the group
@@ -61,7 +70,7 @@ func NewReading(ranges Ranges) *Reading {
 func NewMemberReading(group string, topics []string, ranges Ranges) *Reading {
 	return &Reading{
 		ranges: ranges, group: group, topics: topics,
-		pending: maps.Clone(ranges), answers: map[int32]int{}, assigned: map[TopicPartition]bool{},
+		pending: maps.Clone(ranges), answers: map[int32]int{}, fastest: map[int32]time.Duration{}, assigned: map[TopicPartition]bool{},
 	}
 }
 
@@ -90,14 +99,25 @@ func (r *Reading) Options() []kgo.Opt {
 	return options
 }
 
-// OnBrokerRead counts the answers to fetches.
-func (r *Reading) OnBrokerRead(broker kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+// OnBrokerRead counts the answers to fetches that say that there is nothing.
+func (r *Reading) OnBrokerRead(broker kgo.BrokerMetadata, key int16, _ int, wait, reading time.Duration, err error) {
 	const fetch = 1
-	if key != fetch || err != nil {
+	if err != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	took := wait + reading
+	if fastest, ok := r.fastest[broker.NodeID]; !ok || took < fastest {
+		r.fastest[broker.NodeID] = took
+	}
+	switch {
+	case key != fetch:
+		return
+	case took < r.fastest[broker.NodeID]+heldBack:
+		r.answers[broker.NodeID] = 0
+		return
+	}
 	r.answers[broker.NodeID]++
 	if r.quiet != nil && r.over() {
 		r.quiet()

@@ -7,10 +7,32 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// answered makes the reading see answers of a broker.
+// away is how long a broker's answers are on their way.
+const away = 300 * time.Millisecond
+
+// answered makes the reading see answers of a broker that it held back.
 func answered(r *Reading, broker int32, times int) {
+	r.OnBrokerRead(kgo.BrokerMetadata{NodeID: broker}, 18, 100, away, 0, nil)
 	for range times {
-		r.OnBrokerRead(kgo.BrokerMetadata{NodeID: broker}, 1, 100, 0, 0, nil)
+		r.OnBrokerRead(kgo.BrokerMetadata{NodeID: broker}, 1, 100, away+boundedWait, 0, nil)
+	}
+}
+
+// TestAnswersWithoutRecords has a broker that is far away and sends batches without a record at once, as they are
+// at the beginning of a compacted partition: the records come behind them.
+func TestAnswersWithoutRecords(t *testing.T) {
+	r := NewReading(Ranges{{"t", 0}: {0, 10, 1}})
+	answered(r, 1, quietAnswers-1)
+	for range 10 {
+		r.OnBrokerRead(kgo.BrokerMetadata{NodeID: 1}, 1, 100, away, 10*time.Millisecond, nil)
+	}
+	answered(r, 1, quietAnswers-1)
+	if r.done() {
+		t.Fatal("over after answers that had something in them")
+	}
+	answered(r, 1, 1)
+	if !r.done() {
+		t.Fatal("not over after answers without anything")
 	}
 }
 

@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -35,7 +37,7 @@ func (a *API) alterConfigs(ctx context.Context, r *Request, q *kmsg.AlterConfigs
 			wanted[i].ops = append(wanted[i].ops, config.Op{Name: c.Name, Kind: config.OpSet, Value: c.Value})
 		}
 	}
-	for i, err := range a.alterAll(ctx, wanted, q.ValidateOnly) {
+	for i, err := range a.alterAll(ctx, r, wanted, q.ValidateOnly) {
 		resource := kmsg.NewAlterConfigsResponseResource()
 		resource.ResourceType, resource.ResourceName = q.Resources[i].ResourceType, q.Resources[i].ResourceName
 		resource.ErrorCode, resource.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
@@ -61,7 +63,7 @@ func (a *API) incrementalAlterConfigs(ctx context.Context, r *Request, q *kmsg.I
 			wanted[i].ops = append(wanted[i].ops, config.Op{Name: c.Name, Kind: config.OpKind(c.Op), Value: c.Value})
 		}
 	}
-	for i, err := range a.alterAll(ctx, wanted, q.ValidateOnly) {
+	for i, err := range a.alterAll(ctx, r, wanted, q.ValidateOnly) {
 		resource := kmsg.NewIncrementalAlterConfigsResponseResource()
 		resource.ResourceType, resource.ResourceName = q.Resources[i].ResourceType, q.Resources[i].ResourceName
 		resource.ErrorCode, resource.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
@@ -83,12 +85,15 @@ func (a *API) awaitConfig(ctx context.Context, kind int8, name string, validateO
 
 // alterAll changes each resource by itself: one that fails does not keep the others from it. Changes are
 // answered when this broker's image shows them.
-func (a *API) alterAll(ctx context.Context, wanted []alteration, validateOnly bool) []error {
+func (a *API) alterAll(ctx context.Context, r *Request, wanted []alteration, validateOnly bool) []error {
 	errs := make([]error, len(wanted))
 	var changes []controller.ConfigChange
 	var places []int
 	for i, w := range wanted {
 		entity, err := a.entityOf(w.kind, w.name)
+		if id, ok := numberOf(w.name); r.forwarded && w.kind == brokerResource && ok {
+			entity, err = metadata.BrokerEntity(id), nil // that of the broker which sends the request on
+		}
 		if err != nil {
 			errs[i] = err
 			continue
@@ -103,4 +108,10 @@ func (a *API) alterAll(ctx context.Context, wanted []alteration, validateOnly bo
 		errs[places[i]] = err
 	}
 	return errs
+}
+
+// numberOf reads a broker's id.
+func numberOf(name string) (protocol.BrokerID, bool) {
+	n, err := strconv.ParseInt(name, 10, 32)
+	return protocol.BrokerID(n), err == nil && n >= 0
 }

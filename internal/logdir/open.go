@@ -67,6 +67,7 @@ func Open(o Options) (*Set, error) {
 		s.unlock() // or a second attempt of this process would be refused
 		return nil, err
 	}
+	s.ended = s.howEnded()
 	return s, nil
 }
 

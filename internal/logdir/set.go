@@ -75,6 +75,7 @@ type Set struct {
 	steady   *Steady
 	dirs     []*directory // in the order of the options; the metadata directory last where it has no logs
 	metadata *directory
+	ended    ended // how the life before ended
 	config   atomic.Pointer[config.Broker]
 	broker   protocol.BrokerID
 	cluster  string

@@ -66,6 +66,29 @@ func TestTrust(t *testing.T) {
 	}
 }
 
+// What the last life was is still known when this one has loaded its logs, and written its own boot.
+func TestStopped(t *testing.T) {
+	w := newWorld(t, vfs.NewMemory())
+	told := func(want log.Trust, earlier bool) *Set {
+		t.Helper()
+		s := w.start(t)
+		if got, there := s.Stopped(); there != earlier || there && got != want {
+			t.Errorf("%s, %v; want %s, %v", got, there, want, earlier)
+		}
+		return s
+	}
+	s := told(log.Clean, false)
+	w.make(t, s, partition("t", 0))
+	kill(s)
+	kill(told(log.SameBoot, true))
+	w.options.BootID = "boot-2"
+	kill(told(log.Scan, true))
+	stop(t, told(log.SameBoot, true))
+	kill(told(log.Clean, true))
+	must(t, w.options.FS.RemoveAll("/data"))
+	kill(told(log.Clean, false))
+}
+
 func TestFoldersThatNobodyOpenedAreNotTrusted(t *testing.T) {
 	w := newWorld(t, vfs.NewMemory())
 	s := w.start(t)

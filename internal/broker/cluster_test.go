@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 
@@ -25,17 +26,23 @@ type cluster struct {
 
 // startCluster starts brokers 0 to n-1, one after the other.
 func startCluster(t *testing.T, n int, properties map[string]string) *cluster {
+	return startClusterOf(t, make([]map[string]string, n), properties)
+}
+
+// startClusterOf is startCluster where each broker has properties of its own.
+func startClusterOf(t *testing.T, each []map[string]string, properties map[string]string) *cluster {
 	c := &cluster{t: t, store: memory.New(memory.Options{})}
 	t.Cleanup(func() {
 		if err := c.store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	for id := range n {
+	for id := range each {
 		own := map[string]string{"broker.id": strconv.Itoa(id), "offsets.topic.num.partitions": "5"}
 		for name, value := range properties {
 			own[name] = value
 		}
+		maps.Copy(own, each[id])
 		s := &site{t: t, fs: vfs.NewMemory(), store: c.store, properties: own}
 		c.sites = append(c.sites, s)
 		c.brokers = append(c.brokers, s.start())

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,12 +39,47 @@ type site struct {
 	network    *pipes             // instead of the system's
 	store      coordination.Store // of the cluster that the broker belongs to
 	dial       func(ctx context.Context, network, address string) (net.Conn, error)
-	boot       string             // of the kernel
+	boot       string // of the kernel
 	// tolerates are parts of errors that the broker may log; others fail the test, panics among them.
 	tolerates []string
 	over      bool // the time for the start is
 	// forgives lets the broker log errors, and its stop fail.
 	forgives bool
+}
+
+// links are the connections that a broker opens to others; a test cuts them.
+type links struct {
+	mu    sync.Mutex
+	down  bool
+	conns []net.Conn
+}
+
+// dial is a broker's way through the links.
+func (l *links) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		_ = conn.Close() // never used
+		return nil, errors.New("the link is cut")
+	}
+	l.conns = append(l.conns, conn)
+	return conn, nil
+}
+
+// cut closes all connections and lets no new one be opened, or lets them be opened again.
+func (l *links) cut(down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = down
+	for _, conn := range l.conns {
+		if down {
+			_ = conn.Close() // its other end sees that
+		}
+	}
 }
 
 // running is a broker under test.

@@ -44,6 +44,8 @@ type Controller struct {
 	options Options
 	random  *rand.Rand // only the term's goroutine uses it
 	term    atomic.Pointer[term]
+	// succeeds is whether another controller was seen in the session; only Run's goroutine uses it.
+	succeeds bool
 }
 
 // New makes a controller; Run starts it.
@@ -82,6 +84,7 @@ func (c *Controller) Run(ctx context.Context, session coordination.Session) erro
 		return fmt.Errorf("watching %s: %w", znode.ControllerPath, err)
 	}
 	defer watch.Close()
+	c.succeeds = false
 	for {
 		err := c.runOnce(ctx, session)
 		switch {
@@ -100,20 +103,17 @@ func (c *Controller) Run(ctx context.Context, session coordination.Session) erro
 
 // runOnce runs for election once, and leads if it wins. No error where somebody else leads.
 func (c *Controller) runOnce(ctx context.Context, session coordination.Session) error {
-	_, last, err := session.Get(ctx, znode.ControllerEpochPath)
-	if err != nil && !errors.Is(err, coordination.ErrNoNode) {
-		return err
-	}
 	won, ok, err := coordination.Elect(ctx, session, coordination.Candidate{
 		LeaderPath: znode.ControllerPath,
 		LeaderData: znode.EncodeController(znode.Controller{BrokerID: c.options.BrokerID, Timestamp: c.options.Now().UnixMilli()}),
 		EpochPath:  znode.ControllerEpochPath,
 	})
 	if err != nil || !ok {
+		c.succeeds = c.succeeds || err == nil
 		return err
 	}
 	t := newTerm(c, session, won)
-	t.lastElection = last.Mzxid
+	t.cold = !c.succeeds
 	c.options.Logger.Info("this broker is the controller", "controller-epoch", won.Epoch)
 	err = t.run(ctx)
 	c.options.Logger.Info("this broker is no longer the controller", "controller-epoch", won.Epoch, "reason", err)

@@ -40,7 +40,7 @@ func (t *term) load() error {
 		changes = append(changes, topic)
 	}
 	t.change(changes...)
-	t.cluster.settling = t.cold() && t.missing()
+	t.cluster.settling = t.cold && t.missing()
 	if t.cluster.settling {
 		t.settle = time.After(settleTime)
 	}
@@ -83,14 +83,6 @@ func (t *term) partitions(match func(*metadata.Partition) bool) []P.TopicPartiti
 		}
 	}
 	return found
-}
-
-// cold reports whether this broker has registered after the last election: its cluster may be starting, and
-// others be on their way. A controller that was there under the one before takes over from it, and who is
-// missing now has died.
-func (t *term) cold() bool {
-	self := t.cluster.image.Broker(t.controller.options.BrokerID)
-	return self == nil || int64(self.Epoch) > t.lastElection
 }
 
 // missing reports whether a broker has replicas and is not registered.

@@ -66,9 +66,10 @@ type term struct {
 	refresh bool
 	retry   <-chan time.Time // set while something could not be read or written
 	settle  <-chan time.Time // set while settling
-	// lastElection is the transaction of the election before this one; 0 where this is the first.
-	lastElection int64
-	again        <-chan time.Time // set while a replica refused to be deleted
+	// cold is whether this broker has seen no other controller in its session: the cluster may be starting, and
+	// others be on their way. Where it has, who is missing now has died.
+	cold  bool
+	again <-chan time.Time // set while a replica refused to be deleted
 	// balancing fires at balanceAt, when leadership is looked at.
 	balancing <-chan time.Time
 	widening  <-chan time.Time // set when brokers have joined

@@ -156,6 +156,7 @@ func TestOnZooKeeper(t *testing.T) {
 		{"another cluster", anotherCluster},
 		{"an expired session", expiredSession},
 		{"a wiped tree", wipedTree},
+		{"the tree of Kafka", sameTree},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, zk, "/"+strings.ReplaceAll(c.name, " ", "-")+"/deep") })
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -145,6 +146,7 @@ func (s *Session) Close() error {
 // stood in the way.
 func (s *Session) giveUp() (outcome, reason error) {
 	s.mu.Lock()
+	s.mu.closing = true
 	outcome, reason = coordination.ErrNotSent, s.mu.reason
 	if s.mu.asked {
 		outcome = coordination.ErrUnknownOutcome
@@ -165,7 +167,8 @@ func (s *Session) end(err error) {
 		s.mu.Unlock()
 		return
 	}
-	if s.mu.closing {
+	closing := s.mu.closing
+	if closing {
 		err = errClosed()
 	}
 	s.mu.err, s.mu.endedAt = err, time.Now()
@@ -188,7 +191,11 @@ func (s *Session) end(err error) {
 			w.Close()
 		}
 	}
-	s.store.options.Logger.Info("zookeeper: the session has ended", "session", s.text(), "reason", err)
+	level := slog.LevelWarn
+	if closing {
+		level = slog.LevelDebug
+	}
+	s.store.options.Logger.Log(context.Background(), level, "zookeeper: the session has ended", "session", s.text(), "reason", err)
 }
 
 // text is the session's number as ZooKeeper prints it.

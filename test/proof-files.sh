@@ -117,7 +117,7 @@ read_by_39() { # DIR
   peer zookeeper proof-zookeeper "$((port + 20))" && peer kafka-3.9 proof-kafka39 "$((port + 21))" "$zk" @heap=512m \
     log.cleaner.enable=false log.retention.ms=-1 offsets.topic.num.partitions=4 && test/peers/peers stop proof-kafka39 || return 1
   data=$(test/peers/peers dir proof-kafka39)/data
-  into_zookeeper "$1" | test/peers/peers tool kafka-3.9 zookeeper-shell "$zk" >"$work/zookeeper-shell" 2>&1
+  into_zookeeper "$1" | test/peers/peers tool kafka-3.9 zookeeper-shell -server "$zk" >"$work/zookeeper-shell" 2>&1
   (cd "$1" && partitions . | xargs cp -r -t "$data" && cp log-start-offset-checkpoint "$data") || return 1
   test/peers/peers restart proof-kafka39 && served "127.0.0.1:$((port + 21))" "$work/kafka-3.9" && same_records kafka-3.9 || return 1
   for topic in $(partitions "$1"); do

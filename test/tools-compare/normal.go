@@ -22,12 +22,12 @@ func rules(pairs ...string) []rule {
 
 // varying are ids, times, addresses and measurements; the last ones take out the widths that follow from them.
 var varying = rules(
+	`\b(console-consumer|perf-consumer|console-share-consumer)-\d+\b`, "$1-N",
 	`TopicId: \S+`, "TopicId: ID",
 	`topicId=[^,)]+`, "topicId=ID",
 	`[a-z][a-z0-9-]*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, "MEMBER",
 	`(?i)\b((?:cluster|directory|topic)[ .]?id["=: ]+)[A-Za-z0-9_-]{22}`, "${1}ID",
 	`(?m)^[A-Za-z0-9_-]{22}$`, "ID",
-	`\b(console-consumer|perf-consumer|console-share-consumer)-\d+\b`, "$1-N",
 	`(CreateTime|LogAppendTime|LogAppend_Time|NoTimestampType): ?\d+`, "$1:TIME",
 	`("timestamp"|"logDir"|[tT]imestamp(?:Ms)?"): ?("[^"]*"|\d+)`, "$1:TIME",
 	`\b(largestTimestamp|largestTime|baseOffsetTimestamp|deleteHorizonMs|timestamp): \d{13}`, "$1: TIME",

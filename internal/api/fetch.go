@@ -307,6 +307,10 @@ func (f *fetch) report(result *fetchResult, epoch protocol.LeaderEpoch) {
 	part.reported = false
 	q := partition.Fetch{Replica: f.replica, Epoch: f.brokerEpoch, Offset: part.offset, Start: part.start}
 	if err := part.partition.Followed(f.ctx, q, epoch); err != nil {
+		if part.epoch < 0 && protocol.CodeOf(err) == protocol.UnknownLeaderEpoch {
+			// A broker that names no epoch cannot know a newer one.
+			err = protocol.NotLeaderOrFollower
+		}
 		result.slice.Release()
 		result.slice, result.err = log.Slice{}, err
 	}

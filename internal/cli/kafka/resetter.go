@@ -253,7 +253,7 @@ func (r *resetter) atTime(ctx context.Context, t time.Time) (admin.Positions, er
 func (r *resetter) fromFile(ctx context.Context) (admin.Positions, error) {
 	file, err := os.Open(r.value("from-file"))
 	if err != nil {
-		return nil, err
+		return nil, sentencef("java.io.IOException: Unable to read file %s", r.value("from-file"))
 	}
 	defer file.Close()
 	reader := csv.NewReader(file)

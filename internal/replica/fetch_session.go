@@ -18,20 +18,6 @@ type fetchSession struct {
 	names map[protocol.TopicID]string
 }
 
-// fetchKey names a partition as a message does: by topic id, or by name where the cluster has no ids.
-type fetchKey struct {
-	topic     string
-	id        protocol.TopicID
-	partition int32
-}
-
-func keyOf(p *Partition, byID bool) fetchKey {
-	if byID {
-		return fetchKey{id: p.id, partition: p.tp.Partition}
-	}
-	return fetchKey{topic: p.tp.Topic, partition: p.tp.Partition}
-}
-
 func newFetchSession() fetchSession {
 	return fetchSession{forgotten: map[protocol.TopicPartition]protocol.TopicID{}, names: map[protocol.TopicID]string{}}
 }

@@ -93,9 +93,11 @@ func (f *fetcher) takeChanges() {
 	}
 	f.mu.Lock()
 	changes := f.changes
-	if len(changes) > 0 {
-		f.changes = map[protocol.TopicPartition]*following{}
+	if len(changes) == 0 {
+		f.mu.Unlock()
+		return
 	}
+	f.changes = map[protocol.TopicPartition]*following{}
 	f.mu.Unlock()
 	for tp, next := range changes {
 		if old := f.parts[tp]; old != nil {

@@ -117,7 +117,7 @@ func (l *Leader) Answered(p *Proposal, a Answer, now time.Duration) (again bool)
 	case a.Code == P.None && a.State.LeaderEpoch == l.Epoch:
 		l.pending = nil
 		if a.State.Epoch >= l.partition { // otherwise it is older than what is known
-			l.adopt(&a.State)
+			l.adopt(&a.State, now)
 			l.eligible = len(a.State.Eligible) > 0
 		}
 		l.advance(now)
@@ -134,7 +134,14 @@ func (l *Leader) Answered(p *Proposal, a Answer, now time.Duration) (again bool)
 	return true // a fault on the other side, which says nothing about the proposal
 }
 
-func (l *Leader) adopt(state *metadata.Partition) {
+// adopt makes a state's in-sync set the own one. A replica that joins had all that was committed, if not all that
+// there was: it lags from now on, not since it was last equal, or it would leave at once.
+func (l *Leader) adopt(state *metadata.Partition, now time.Duration) {
+	for i := range l.followers {
+		if f := &l.followers[i]; slices.Contains(state.ISR, f.id) && !slices.Contains(l.inSync, f.id) {
+			f.caughtUp = max(f.caughtUp, now)
+		}
+	}
 	l.inSync, l.wide, l.partition = state.ISR, state.ISR, state.Epoch
 }
 
@@ -158,7 +165,7 @@ func (l *Leader) Learn(state *metadata.Partition, now time.Duration) {
 		return
 	}
 	l.pending, l.silent = nil, false
-	l.adopt(state)
+	l.adopt(state, now)
 	l.eligible = slices.ContainsFunc(l.followers, func(f follower) bool { return !slices.Contains(l.inSync, f.id) })
 	l.advance(now)
 }
@@ -171,7 +178,7 @@ func (l *Leader) Told(state *metadata.Partition, now time.Duration) {
 	if state.Epoch > l.partition {
 		l.pending, l.silent = nil, false
 	}
-	l.adopt(state)
+	l.adopt(state, now)
 	l.eligible = len(state.Eligible) > 0
 	l.advance(now)
 }

@@ -36,6 +36,20 @@ type Broker struct{ broker *broker.Broker }
 
 // Start runs a broker until Stop; it returns when clients can use it.
 func Start(ctx context.Context, o Options) (*Broker, error) {
+	overrides, files := o.overrides()
+	loaded, _, err := config.Load(config.LoadOptions{Overrides: overrides})
+	if err != nil {
+		return nil, err
+	}
+	b, err := broker.Start(ctx, broker.Options{Config: loaded, FS: files, Memory: o.DataDir == "", Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return &Broker{b}, nil
+}
+
+// overrides are the options as properties, and the files that they mean; nil for those of the system.
+func (o Options) overrides() ([]string, vfs.FS) {
 	address := o.Address
 	if address == "" {
 		address = "127.0.0.1:0"
@@ -51,15 +65,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	for _, key := range slices.Sorted(maps.Keys(o.Properties)) {
 		overrides = append(overrides, key+"="+o.Properties[key])
 	}
-	loaded, _, err := config.Load(config.LoadOptions{Overrides: overrides})
-	if err != nil {
-		return nil, err
-	}
-	b, err := broker.Start(ctx, broker.Options{Config: loaded, FS: files, Memory: o.DataDir == "", Logger: o.Logger})
-	if err != nil {
-		return nil, err
-	}
-	return &Broker{b}, nil
+	return overrides, files
 }
 
 // Address is the host and port of the first listener.

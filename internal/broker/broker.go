@@ -184,6 +184,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 
 // stop runs the steps of the package comment.
 func (b *Broker) stop(ctx context.Context) error {
+	b.handOver(ctx)
 	b.groups.Close()
 	errs := []error{b.server.Shutdown(ctx)}
 	// From here on nobody appends. The session ends before the logs are closed, which may take long: the

@@ -77,6 +77,6 @@ func newRoot(c *common) *cobra.Command {
 	c.connectFlags(clients...)
 	root.AddCommand(clients...)
 	root.AddCommand(configCommand(c), logCommand(c), perfCommand(c), linkCommand(c), adoptCommand(c))
-	root.AddCommand(startCommand(c.streams), versionCommand(c), doctorCommand(c), healthCommand(c))
+	root.AddCommand(startCommand(c.streams), devCommand(c.streams), versionCommand(c), doctorCommand(c), healthCommand(c))
 	return root
 }

@@ -149,11 +149,16 @@ func tell(logger *slog.Logger, readyFile string, b *broker.Broker) {
 // announce writes the addresses of the listeners into a file, one a line, for scripts that start a broker
 // on a free port.
 func announce(file string, b *broker.Broker) error {
+	return writeReady(file, strings.Join(b.Addresses(), "\n")+"\n")
+}
+
+// writeReady writes a ready file at once; no name is none.
+func writeReady(file, text string) error {
 	if file == "" {
 		return nil
 	}
 	partial := file + ".partial"
-	if err := os.WriteFile(partial, []byte(strings.Join(b.Addresses(), "\n")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(partial, []byte(text), 0o644); err != nil {
 		return err
 	}
 	return os.Rename(partial, file)

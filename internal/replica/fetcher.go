@@ -230,15 +230,12 @@ func (f *fetcher) round(ctx context.Context) error {
 	if request == nil {
 		return nil // all of them have got new orders
 	}
-	answer, err := f.poll(ctx, request)
+	response, err := f.poll(ctx, request)
 	if err != nil {
 		return err
 	}
 	f.failures = 0
-	channel := f.channel
-	err = f.take(ctx, answer.response)
-	channel.GiveBack(answer.frame) // what it held is in the logs now
-	return err
+	return f.take(ctx, response)
 }
 
 // act does what is left to do for a partition after its part of an answer.

@@ -13,10 +13,11 @@ import (
 // journal is what everybody said, with virtual times, for the reader of a failed run.
 type journal struct {
 	began time.Time
+	// to gets every line at once, for runs that do not end; nil for nobody.
+	to io.Writer
 
 	mu struct {
 		sync.Mutex
-		lines []string
 		bugs  []string // lines about panics
 	}
 }
@@ -29,18 +30,11 @@ func (j *journal) add(who, line string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	full := fmt.Sprintf("%11.6f %-11s %s", at.Seconds(), who, line)
-	j.mu.lines = append(j.mu.lines, full)
+	if j.to != nil {
+		fmt.Fprintln(j.to, full) //nolint:errcheck // it is for people who look on
+	}
 	if strings.Contains(line, "panic=") {
 		j.mu.bugs = append(j.mu.bugs, full)
-	}
-}
-
-// print writes all lines.
-func (j *journal) print(w io.Writer) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, line := range j.mu.lines {
-		fmt.Fprintln(w, line)
 	}
 }
 

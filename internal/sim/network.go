@@ -29,6 +29,10 @@ type network struct {
 	dice dice
 	wake chan struct{}
 	done chan struct{}
+	// flood is how many packets are more than a run needs: then flooded is called, and everything slows down, so
+	// that a run ends in which somebody asks without a pause.
+	flood   int
+	flooded func()
 
 	// mu is never held while anything waits.
 	mu struct {
@@ -125,7 +129,11 @@ func (n *network) deliver() {
 		return
 	}
 	n.mu.delivered++
+	flood := n.mu.delivered == n.flood
 	n.mu.Unlock()
+	if flood {
+		n.flooded()
+	}
 	p.act()
 }
 
@@ -134,7 +142,11 @@ func (n *network) send(on link, after time.Time, act func()) time.Time {
 	n.mu.Lock()
 	n.mu.counts[on]++
 	count := n.mu.counts[on]
-	due := time.Now().Add(n.dice.between(latencyMin, latencyMax, on.from+">"+on.to, count))
+	latency := n.dice.between(latencyMin, latencyMax, on.from+">"+on.to, count)
+	if n.mu.delivered > n.flood {
+		latency *= 1000
+	}
+	due := time.Now().Add(latency)
 	if !due.After(after) {
 		due = after.Add(time.Nanosecond)
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -17,7 +18,7 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed")
 	seedCount = flag.Int("seeds", 12, "how many seeds are run")
 	replicas  = flag.Int("replicas", 1, "replicas of each partition; with 1 nothing is replicated")
-	journalTo = flag.String("journal", "", "file for the journal of a failed seed")
+	journalTo = flag.String("journal", "", "file for what everybody says during the run of one seed")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,9 +28,27 @@ func TestSeeds(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seedCount); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { check(t, seed, run(seed, adjust)) })
+			journal := openJournal(t)
+			synctest.Test(t, func(t *testing.T) { check(t, seed, run(seed, adjust, journal)) })
 		})
 	}
+}
+
+// openJournal is the file of the flag.
+func openJournal(t *testing.T) io.Writer {
+	if *journalTo == "" {
+		return nil
+	}
+	f, err := os.Create(*journalTo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
 }
 
 // adjust applies the flags to a plan.
@@ -56,14 +75,4 @@ func check(t *testing.T, seed uint64, r result) {
 		t.Error(v)
 	}
 	t.Errorf("replay: go test ./internal/sim -run TestSeeds -seed %d -seeds 1 -v -journal /tmp/journal", seed)
-	if *journalTo != "" {
-		f, err := os.Create(*journalTo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.journal.print(f)
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -43,14 +44,13 @@ type world struct {
 type result struct {
 	violations []string
 	counts     map[string]int
-	journal    *journal
 	took       time.Duration // virtual
 }
 
-// run carries out the plan of a seed. It must be called in a bubble of testing/synctest.
-func run(seed uint64, adjust func(*plan)) result {
+// run carries out the plan of a seed and writes its journal to a writer, where there is one. It must be called in a bubble of testing/synctest.
+func run(seed uint64, adjust func(*plan), to io.Writer) result {
 	d := dice(seed)
-	j := &journal{began: time.Now()}
+	j := &journal{began: time.Now(), to: to}
 	w := &world{
 		dice: d, plan: newPlan(d), network: newNetwork(d), journal: j, history: newHistory(j),
 		store: memory.New(memory.Options{}), stopping: make(chan struct{}), over: make(chan struct{}),
@@ -61,6 +61,8 @@ func run(seed uint64, adjust func(*plan)) result {
 	for id := range w.plan.brokers {
 		w.machines = append(w.machines, newMachine(w, id))
 	}
+	w.network.flood = floodOf(&w.plan)
+	w.network.flooded = func() { w.history.violate("%d packets in %v: somebody asks without a pause", w.network.flood, time.Since(j.began)) }
 	networking := make(chan struct{})
 	go func() {
 		defer close(networking)
@@ -79,8 +81,11 @@ func run(seed uint64, adjust func(*plan)) result {
 		w.history.violate("a bug: %s", line)
 	}
 	w.history.count("packets", w.network.mu.delivered)
-	return result{violations: w.history.mu.violations, counts: w.history.mu.counts, journal: j, took: time.Since(j.began)}
+	return result{violations: w.history.mu.violations, counts: w.history.mu.counts, took: time.Since(j.began)}
 }
+
+// floodOf is how many packets are too many for a plan.
+func floodOf(p *plan) int { return 3000 * int(p.length.Seconds()+60) }
 
 // live is a run from the first start to the last stop.
 func (w *world) live(ctx context.Context) {

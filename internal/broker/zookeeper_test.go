@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -373,5 +375,98 @@ func TestZooKeeperAway(t *testing.T) {
 	}
 	if same, _, err := after.Get(t.Context(), "/brokers/topics/orders/partitions/0/state"); err != nil || string(same) != string(state) {
 		t.Errorf("the state is %s, and was %s; %v", same, state, err)
+	}
+}
+
+// Over TLS, with a certificate and as a user of SASL, everything in the tree gets Kafka's protection: its creator
+// may do all, everybody reads, except for secrets.
+func TestSecureZooKeeper(t *testing.T) {
+	if _, err := zktest.ClassPath(); err != nil {
+		t.Skip("NOT RUN: ", err)
+	}
+	ca, err := zktest.NewAuthority(t.TempDir())
+	if err == nil {
+		err = errors.Join(ca.Issue("server", "127.0.0.1"), ca.Issue("broker"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := zktest.Login(t.TempDir(), zktest.Options{Dir: t.TempDir()}, "kafka", "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	zk, address, err := ca.StartTLS("server", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(zk.Kill)
+	s := onZooKeeper(t, zk, "/kafka", "zookeeper.connect", address+"/kafka", "zookeeper.ssl.client.enable", "true",
+		"zookeeper.ssl.truststore.location", "/tls/trust.pem", "zookeeper.ssl.keystore.location", "/tls/broker.pem",
+		"zookeeper.clientCnxnSocket", "org.apache.zookeeper.ClientCnxnSocketNetty", "zookeeper.set.acl", "true",
+		"zookeeper.sasl.jaas.config", `org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="secret";`)
+	copyIn(t, s.fs, map[string]string{"/tls/trust.pem": ca.Path("trust"), "/tls/broker.pem": ca.Path("broker")})
+	r := s.start()
+	r.dial().create("orders", 1)
+	conn := observe(t, zk, "/kafka")
+	for path, want := range map[string]error{
+		"/brokers/ids/0": nil, "/brokers/topics/orders": nil, "/config/topics/orders": nil, "/controller": nil, "/config/users": coordination.ErrAuth,
+		"/config/brokers": coordination.ErrAuth,
+	} {
+		if _, _, err := conn.Get(t.Context(), path); !errors.Is(err, want) {
+			t.Errorf("a stranger reads %s: %v", path, err)
+		}
+		if _, err := conn.Set(t.Context(), path, nil, coordination.AnyVersion); !errors.Is(err, coordination.ErrAuth) {
+			t.Errorf("a stranger writes %s: %v", path, err)
+		}
+	}
+	if _, err := conn.Set(t.Context(), "/consumers", nil, coordination.AnyVersion); err != nil {
+		t.Errorf("/consumers is not open: %v", err)
+	}
+}
+
+// copyIn copies files of the system into a broker's.
+func copyIn(t *testing.T, to vfs.FS, files map[string]string) {
+	t.Helper()
+	for path, from := range files {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := to.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f, err := to.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt(text, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What cannot be used towards ZooKeeper stops the start with a sentence.
+func TestZooKeeperSettingsThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		properties []string
+		want       string
+	}{
+		{[]string{"zookeeper.connect", ","}, "no server is named"},
+		{[]string{"zookeeper.set.acl", "true"}, "it does not log in"},
+		{[]string{"zookeeper.sasl.jaas.config", "com.sun.security.auth.module.Krb5LoginModule required;"}, "is not supported"},
+		{[]string{"zookeeper.sasl.jaas.config", "x.DigestLoginModule required username=\"u\";"}, "password"},
+		{[]string{"zookeeper.ssl.client.enable", "true", "zookeeper.ssl.truststore.location", "/t.jks"}, "keytool -importkeystore"},
+		{[]string{"zookeeper.ssl.client.enable", "true", "zookeeper.ssl.truststore.location", "/none.pem"}, "/none.pem"},
+		{[]string{"zookeeper.ssl.client.enable", "true", "zookeeper.ssl.enabled.protocols", "TLSv1.1"}, "TLSv1.1"},
+		{[]string{"zookeeper.ssl.client.enable", "true", "zookeeper.ssl.cipher.suites", "NO_SUCH"}, "NO_SUCH"},
+		{[]string{"zookeeper.connection.timeout.ms", "100"}, "zookeeper.connection.timeout.ms"},
+	} {
+		s := onZooKeeper(t, &zktest.Server{Address: "127.0.0.1:1"}, "", c.properties...)
+		if _, err := s.try(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v", c.properties, err)
+		}
 	}
 }

@@ -65,6 +65,8 @@ func Sent(err error) bool {
 type Channel struct {
 	dial     func(context.Context) (net.Conn, error)
 	clientID string
+	// spare is room for one answer, see GiveBack.
+	spare chan []byte
 
 	// connection is the newest one; nil before the first. Only who has the turn replaces it.
 	connection atomic.Pointer[connection]
@@ -80,7 +82,7 @@ type Channel struct {
 // New makes a channel that connects with dial when it is first used. The client id is what the other side
 // shows in its logs and metrics.
 func New(dial func(context.Context) (net.Conn, error), clientID string) *Channel {
-	c := &Channel{dial: dial, clientID: clientID, turn: make(chan struct{}, 1), closing: make(chan struct{})}
+	c := &Channel{dial: dial, clientID: clientID, spare: make(chan []byte, 1), turn: make(chan struct{}, 1), closing: make(chan struct{})}
 	c.turn <- struct{}{}
 	return c
 }
@@ -90,25 +92,40 @@ func New(dial func(context.Context) (net.Conn, error), clientID string) *Channel
 // is closed, and all requests behind this one fail with it. Where ctx is cancelled, only this request is
 // given up. Requests that have no answer (Produce with acks=0) are not for a channel.
 func (c *Channel) Do(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
+	response, _, err := c.Lend(ctx, request)
+	return response, err
+}
+
+// Lend is Do, and also returns the memory that the answer lies in, for [Channel.GiveBack].
+func (c *Channel) Lend(ctx context.Context, request kmsg.Request) (kmsg.Response, []byte, error) {
 	waiting, on, err := c.send(ctx, request)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	select {
 	case answer := <-waiting.done:
-		return answer.response, answer.err
+		return answer.response, answer.frame, answer.err
 	case <-on.dead:
 		select {
 		case answer := <-waiting.done: // it came just before
-			return answer.response, answer.err
+			return answer.response, answer.frame, answer.err
 		default:
-			return nil, &Error{Sent: true, Err: on.reason()}
+			return nil, nil, &Error{Sent: true, Err: on.reason()}
 		}
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			on.end(fmt.Errorf("no answer within the deadline of an earlier request: %w", ctx.Err()))
 		}
-		return nil, &Error{Sent: true, Err: ctx.Err()}
+		return nil, nil, &Error{Sent: true, Err: ctx.Err()}
+	}
+}
+
+// GiveBack lets a later answer use the memory of an earlier one, which nobody looks at any more. Whoever fetches
+// megabytes at a time would otherwise make the garbage collector work for each of them.
+func (c *Channel) GiveBack(frame []byte) {
+	select {
+	case c.spare <- frame:
+	default:
 	}
 }
 
@@ -162,7 +179,7 @@ func (c *Channel) connected(ctx context.Context) (*connection, error) {
 		}
 		return nil, err
 	}
-	on := newConnection(conn)
+	on := newConnection(conn, c.spare)
 	c.connection.Store(on)
 	if c.closed() { // since the last look, so that Close may have missed this one
 		on.end(ErrClosed)

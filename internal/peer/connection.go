@@ -29,6 +29,7 @@ type call struct {
 
 type answer struct {
 	response kmsg.Response
+	frame    []byte // the response may alias it
 	err      error
 }
 
@@ -36,14 +37,15 @@ type answer struct {
 type connection struct {
 	net     net.Conn
 	pending chan *call
+	spare   chan []byte // of the channel
 
 	dead    chan struct{} // closed by end
 	endOnce sync.Once
 	err     error // why it ended; set before dead is closed
 }
 
-func newConnection(conn net.Conn) *connection {
-	return &connection{net: conn, pending: make(chan *call, maxInFlight), dead: make(chan struct{})}
+func newConnection(conn net.Conn, spare chan []byte) *connection {
+	return &connection{net: conn, spare: spare, pending: make(chan *call, maxInFlight), dead: make(chan struct{})}
 }
 
 // end closes the connection once; whoever waits on it fails with the first reason.
@@ -109,7 +111,7 @@ func (c *connection) readOne(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	frame, err := readFrame(r, length)
+	frame, err := c.readFrame(r, length)
 	if err != nil {
 		return fmt.Errorf("reading an answer of %d bytes: %w", length, err)
 	}
@@ -131,13 +133,21 @@ func (c *connection) readOne(r io.Reader) error {
 	if err := response.ReadFrom(body); err != nil {
 		return fmt.Errorf("answer to key %d, version %d: %w", key, version, err)
 	}
-	waiting.done <- answer{response: response}
+	waiting.done <- answer{response: response, frame: frame}
 	return nil
 }
 
 // readFrame reads a frame into a buffer of its own, which the response may alias. A large one grows with
-// the bytes that arrive, so that a length that lies costs nothing.
-func readFrame(r io.Reader, length int) ([]byte, error) {
+// the bytes that arrive, so that a length that lies costs nothing; but for one that was given back.
+func (c *connection) readFrame(r io.Reader, length int) ([]byte, error) {
+	select {
+	case spare := <-c.spare:
+		if cap(spare) >= length {
+			_, err := io.ReadFull(r, spare[:length])
+			return spare[:length], err
+		}
+	default:
+	}
 	if length <= eager {
 		frame := make([]byte, length)
 		_, err := io.ReadFull(r, frame)

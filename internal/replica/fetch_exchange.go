@@ -59,30 +59,36 @@ func (f *fetcher) do(ctx context.Context, request kmsg.Request) (kmsg.Response, 
 // poll sends a fetch and waits for the answer. The leader lets it wait for records; where something else is to be
 // fetched meanwhile, a second request makes a leader of ours answer at once, as it sees that there is more to come.
 // One of Kafka's lets it wait on.
-func (f *fetcher) poll(ctx context.Context, request *kmsg.FetchRequest) (kmsg.Response, error) {
-	type result struct {
-		response kmsg.Response
-		err      error
-	}
-	done := make(chan result, 1)
+func (f *fetcher) poll(ctx context.Context, request *kmsg.FetchRequest) (lent, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.all.shared.Config().Duration("replica.socket.timeout.ms"))
+	defer cancel()
+	done := make(chan lent, 1)
 	go func() {
-		response, err := f.do(ctx, request)
-		done <- result{response, err}
+		var l lent
+		l.response, l.frame, l.err = f.channel.Lend(ctx, request)
+		done <- l
 	}()
 	select {
-	case r := <-done:
-		return r.response, r.err
+	case l := <-done:
+		return l, l.err
 	case <-f.wake:
 	}
 	nudged := make(chan struct{})
 	go func() {
 		defer close(nudged)
 		q := kmsg.NewPtrApiVersionsRequest()
-		_, _ = f.do(ctx, q) // whatever it answers, the fetch is answered first
+		_, _ = f.channel.Do(ctx, q) // whatever it answers, the fetch is answered first
 	}()
-	r := <-done
+	l := <-done
 	<-nudged
-	return r.response, r.err
+	return l, l.err
+}
+
+// lent is an answer and the memory that it lies in.
+type lent struct {
+	response kmsg.Response
+	frame    []byte
+	err      error
 }
 
 // request makes the next fetch; nil where no partition is left to fetch.

@@ -230,12 +230,15 @@ func (f *fetcher) round(ctx context.Context) error {
 	if request == nil {
 		return nil // all of them have got new orders
 	}
-	response, err := f.poll(ctx, request)
+	answer, err := f.poll(ctx, request)
 	if err != nil {
 		return err
 	}
 	f.failures = 0
-	return f.take(ctx, response)
+	channel := f.channel
+	err = f.take(ctx, answer.response)
+	channel.GiveBack(answer.frame) // what it held is in the logs now
+	return err
 }
 
 // act does what is left to do for a partition after its part of an answer.

@@ -45,7 +45,7 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 		Dial: b.dial, MinInSync: b.minInSync,
 	})
 	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger,
-		Offline: func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil }})
+		End: b.logEnd, Offline: func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil }})
 	b.api = api.New(api.Options{
 		Self: b.id, ClusterID: b.dirs.ClusterID(), Config: b.Config, Replicas: b.replicas, Dirs: b.dirs, View: b.view,
 		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.observe, Logger: b.logger,
@@ -53,6 +53,14 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 		Clustered: b.shared(), Forward: b.forwarding.do,
 	})
 	return nil
+}
+
+// logEnd says what this broker has of a partition; where it has no log that can be used, nothing.
+func (b *Broker) logEnd(tp protocol.TopicPartition) (protocol.LeaderEpoch, protocol.Offset, bool) {
+	if l := b.dirs.Get(tp); l != nil {
+		return l.LatestEpoch(), l.EndOffset(), true
+	}
+	return 0, 0, false
 }
 
 // minInSync is min.insync.replicas of a topic.

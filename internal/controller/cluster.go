@@ -21,6 +21,8 @@ type cluster struct {
 	// settling is true for a while after a controller has started cold: brokers that it does not see may
 	// be about to register, so they stay in the sets they are in.
 	settling bool
+	// ends holds what replicas of partitions without a leader have.
+	ends map[P.TopicPartition]map[P.BrokerID]logEnd
 	// leaving holds the epochs of brokers that have asked to be shut down.
 	leaving map[P.BrokerID]P.BrokerEpoch
 	// minimum is min.insync.replicas of a topic, as far as it is known; nil means 1 for all.

@@ -232,3 +232,31 @@ func TestProducerIDsForALifeOfABroker(t *testing.T) {
 		}
 	})
 }
+
+// The machines of all brokers go down at once. Nobody leads before the last one is back and all have said what
+// they have; then the one leads that has most, although it is not the preferred one.
+func TestAllRestartUncleanly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, brokers := three(t)
+		assign(t, brokers[0].controller, "t", []P.BrokerID{1, 2, 3})
+		for _, b := range brokers {
+			b.end() // no controller sees the others go
+		}
+		synctest.Wait()
+		for _, b := range brokers {
+			b.stop()
+		}
+		c.holds[2] = 7
+		tp := P.TopicPartition{Topic: "t"}
+		one := c.start(1, true, znode.StopUnclean)
+		c.start(2, true, znode.StopUnclean)
+		<-time.After(time.Minute)
+		if p := one.controller.Image().Partition(tp); p.Leader != P.NoBroker {
+			t.Errorf("one is missing: %+v", p)
+		}
+		c.start(3, true, znode.StopUnclean)
+		if p := one.controller.Image().Partition(tp); fmt.Sprint(p.Leader, p.ISR, p.Doubtful) != "2 [2] []" {
+			t.Errorf("%+v", p)
+		}
+	})
+}

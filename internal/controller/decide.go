@@ -52,26 +52,27 @@ type verdict struct {
 //   - Otherwise a bounced member leads alone whose log is complete: everything that was acknowledged lies
 //     in the log of every member, and a clean stop or a kill under the same kernel loses nothing of it.
 //   - Otherwise an eligible replica leads alone, whose log is complete as well (see [cluster.eligible]).
-//   - Otherwise, where all members are there and none can be better, one of them leads.
+//   - Otherwise, where all members and eligible replicas are there, the one leads that has most (see
+//     [cluster.recover]).
 //   - Otherwise any living replica leads, if the topic allows it and the controller has settled: records
 //     may be lost.
 //   - Otherwise nobody does; while the controller settles, a dead leader keeps the title.
 //
 // A new leader always gets a new leader epoch, also when it is the old one: a broker never leads twice in
 // one epoch.
-func decide(c *cluster, topic string, p *metadata.Partition) verdict {
-	v := choose(c, topic, p)
+func decide(c *cluster, tp P.TopicPartition, p *metadata.Partition) verdict {
+	v := choose(c, tp, p)
 	if v.next == nil && !v.stuck && slices.ContainsFunc(p.Eligible, func(id P.BrokerID) bool { return c.lost(p, id) }) {
 		v = verdict{next: c.next(p), why: "an eligible replica may have lost records"}
 	}
 	if v.next != nil {
-		v.next.Eligible = c.eligible(topic, p, v.next)
+		v.next.Eligible = c.eligible(tp.Topic, p, v.next)
 	}
 	return v
 }
 
 // choose finds leader and in-sync set.
-func choose(c *cluster, topic string, p *metadata.Partition) verdict {
+func choose(c *cluster, tp P.TopicPartition, p *metadata.Partition) verdict {
 	if p.Epoch == P.AnyEpoch {
 		return c.begin(p)
 	}
@@ -81,10 +82,14 @@ func choose(c *cluster, topic string, p *metadata.Partition) verdict {
 	if v, ok := c.elect(p); ok {
 		return v
 	}
+	v, all := c.recover(tp, p)
+	if v.next != nil {
+		return v
+	}
 	if p.LeaderEpoch == P.NoLeaderEpoch { // its znode is damaged
 		return verdict{}
 	}
-	if live := c.able(p, p.Replicas); c.unclean[topic] && !c.settling && len(live) > 0 {
+	if live := c.able(p, p.Replicas); c.unclean[tp.Topic] && !all && !c.settling && len(live) > 0 {
 		v := c.lead(p, c.pick(p, live), "elected uncleanly: acknowledged records may be lost")
 		v.next.Recovering = true
 		return v
@@ -96,6 +101,11 @@ func choose(c *cluster, topic string, p *metadata.Partition) verdict {
 	next.Leader = P.NoBroker
 	// The state is about to be newer than their registrations, so that this must be written down.
 	next.Doubtful = c.filter(p, func(m member) bool { return m == bounced })
+	for _, id := range without(p.Eligible, p.ISR) {
+		if c.lost(p, id) {
+			next.Doubtful = append(next.Doubtful, id)
+		}
+	}
 	return verdict{next: next, why: "no replica may lead", stuck: true}
 }
 
@@ -141,8 +151,6 @@ func (c *cluster) elect(p *metadata.Partition) (verdict, bool) {
 		return c.lead(p, c.pick(p, complete), "elected after a restart"), true
 	case len(c.mayLead(p)) > 0:
 		return c.lead(p, c.pick(p, c.mayLead(p)), "an eligible replica elected"), true
-	case len(alive) == len(p.ISR) && len(alive) > 0:
-		return c.lead(p, c.pick(p, alive), "elected although no replica stopped cleanly"), true
 	}
 	return verdict{}, false
 }
@@ -236,7 +244,7 @@ func decideAll(c cluster, partitions []P.TopicPartition) (all []decided, stuck [
 			continue
 		}
 		p := topic.Partition(tp.Partition)
-		v := decide(&c, tp.Topic, p)
+		v := decide(&c, tp, p)
 		if v.next != nil {
 			all = append(all, decided{TopicPartition: tp, topicID: topic.ID, from: p, to: v.next, why: v.why})
 		}

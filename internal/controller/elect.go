@@ -97,7 +97,7 @@ func electOne(c *cluster, kind ElectionType, tp P.TopicPartition) (decided, erro
 		}
 		forced := *c
 		forced.settling, forced.unclean = false, map[string]bool{tp.Topic: true}
-		v := decide(&forced, tp.Topic, p)
+		v := decide(&forced, tp, p)
 		if v.next == nil || v.next.Leader == P.NoBroker {
 			return d, P.EligibleLeadersNotAvailable
 		}

@@ -11,7 +11,8 @@ import (
 // eligible lists who, outside of the in-sync set of next, has all that may have been committed when next
 // follows on p (KIP-966). With acks=all nothing is committed while the set is smaller than
 // min.insync.replicas: who leaves it then, or has left it since, misses nothing, until the leader forgets it
-// by a request. A member whose broker has restarted in a way that may have cost it records is out.
+// by a request. A member whose broker has restarted in a way that may have cost it records is out, once there
+// is a leader: before, it may be the one that has most.
 //
 //	minimum 2:  isr 1,2,3 ──▶ isr 1,2            eligible –
 //	            isr 1,2   ──▶ isr 1              eligible 2
@@ -32,7 +33,8 @@ func (c *cluster) eligible(topic string, p, next *metadata.Partition) []P.Broker
 	}
 	var ids []P.BrokerID
 	for _, id := range slices.Concat(p.ISR, p.Eligible) {
-		if slices.Contains(next.Replicas, id) && !slices.Contains(next.ISR, id) && !slices.Contains(ids, id) && !c.lost(p, id) {
+		if slices.Contains(next.Replicas, id) && !slices.Contains(next.ISR, id) && !slices.Contains(ids, id) &&
+			(next.Leader == P.NoBroker || !c.lost(p, id)) {
 			ids = append(ids, id)
 		}
 	}

@@ -37,6 +37,8 @@ type cast struct {
 	leaders map[string]int32
 	// leaving holds those who have asked to be shut down at some time.
 	leaving map[P.BrokerID]bool
+	// holds says where all replicas of a broker end.
+	holds map[P.BrokerID]P.Offset
 }
 
 // fakeBroker answers what a controller tells it, and keeps it.
@@ -57,7 +59,7 @@ type fakeBroker struct {
 }
 
 func newCast(t *testing.T) *cast {
-	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, config: config.Default(), leaders: map[string]int32{}, leaving: map[P.BrokerID]bool{}}
+	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, config: config.Default(), leaders: map[string]int32{}, leaving: map[P.BrokerID]bool{}, holds: map[P.BrokerID]P.Offset{}}
 	c.logger = slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
 		c.logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -197,7 +199,11 @@ func (b *fakeBroker) answer(request kmsg.Request) kmsg.Response {
 		for _, topic := range r.TopicStates {
 			t := kmsg.LeaderAndISRResponseTopic{TopicID: topic.TopicID}
 			for _, p := range topic.PartitionStates {
-				t.Partitions = append(t.Partitions, kmsg.LeaderAndISRResponseTopicPartition{Partition: p.Partition, ErrorCode: code})
+				answer := kmsg.LeaderAndISRResponseTopicPartition{Partition: p.Partition, ErrorCode: code}
+				if p.Leader == -1 {
+					peer.SetEnd(&answer.UnknownTags, 0, b.cast.holds[b.id])
+				}
+				t.Partitions = append(t.Partitions, answer)
 			}
 			response.(*kmsg.LeaderAndISRResponse).Topics = append(response.(*kmsg.LeaderAndISRResponse).Topics, t)
 		}

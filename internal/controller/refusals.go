@@ -3,6 +3,7 @@ package controller
 import (
 	"time"
 
+	"github.com/barnabas-mq/barnabas/internal/peer"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -36,9 +37,15 @@ func (t *term) ordered(a answer, response *kmsg.LeaderAndISRResponse, whole P.Co
 		partition int32
 	}
 	codes := map[place]P.Code{}
+	ends := map[P.TopicPartition]logEnd{}
 	for _, topic := range response.Topics {
 		for _, p := range topic.Partitions {
 			codes[place{topic.TopicID, p.Partition}] = P.Code(p.ErrorCode)
+			if epoch, end, ok := peer.End(&p.UnknownTags); ok {
+				if of := t.cluster.image.TopicByID(topic.TopicID); of != nil {
+					ends[P.TopicPartition{Topic: of.Name, Partition: p.Partition}] = logEnd{a.epoch, epoch, end}
+				}
+			}
 		}
 	}
 	var offline, served []P.TopicPartition
@@ -65,7 +72,10 @@ func (t *term) ordered(a answer, response *kmsg.LeaderAndISRResponse, whole P.Co
 	if err := t.setOffline(a.broker, offline, true); err != nil {
 		return t.survive(err)
 	}
-	return t.survive(t.setOffline(a.broker, served, false))
+	if err := t.setOffline(a.broker, served, false); err != nil {
+		return t.survive(err)
+	}
+	return t.survive(t.learnEnds(a.broker, ends))
 }
 
 // judge notes what a broker answered for one partition.

@@ -101,7 +101,7 @@ func newTerm(c *Controller, session coordination.Session, won coordination.Leade
 		controller: c, session: session, guard: won.Guard,
 		cluster: cluster{
 			image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(),
-			leaving: map[P.BrokerID]P.BrokerEpoch{}, minimum: c.options.MinInSync,
+			ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}, leaving: map[P.BrokerID]P.BrokerEpoch{}, minimum: c.options.MinInSync,
 			epoch: P.ControllerEpoch(won.Epoch),
 		},
 		spoken: map[string]string{}, deletions: map[string]*deletion{}, queues: map[P.BrokerID]*live{},
@@ -308,13 +308,16 @@ func (t *term) change(changes ...metadata.Change) metadata.Delta {
 	return d
 }
 
-// follow keeps track of the partitions that are being reassigned.
+// follow keeps track of the partitions that are being reassigned, and of those that have a leader again.
 func (t *term) follow(changes []metadata.PartitionChange) {
 	for _, c := range changes {
 		if c.New != nil && moving(c.New) {
 			t.moving[c.TopicPartition], t.look.moves = true, true
 		} else {
 			delete(t.moving, c.TopicPartition)
+		}
+		if c.New == nil || c.New.Leader != P.NoBroker {
+			delete(t.cluster.ends, c.TopicPartition)
 		}
 	}
 }

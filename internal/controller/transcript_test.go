@@ -36,6 +36,7 @@ type world struct {
 //	decide [unclean=t]           decides about everything, and writes it
 //	settling on                  the controller has just started cold
 //	min 2                        is min.insync.replicas of all topics; by default 1
+//	end t-0 1 5:120              broker 1 says that its replica ends at offset 120, in leader epoch 5
 //	leaving 2                    broker 2 has asked to be shut down
 //	alter 1 t-0 epoch=1 version=2 isr=1,2:17     its leader asks for another in-sync set, 17 being an epoch
 //	depart 2                     broker 2 leaves in order: its partitions get other leaders
@@ -64,7 +65,8 @@ func transcript(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	w := &world{random: rand.New(rand.NewPCG(1, 2))}
-	w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1, leaving: map[P.BrokerID]P.BrokerEpoch{}}
+	w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1, leaving: map[P.BrokerID]P.BrokerEpoch{},
+		ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}}
 	var out strings.Builder
 	for block := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n\n") {
 		input, _, found := strings.Cut(block, "\n----")
@@ -133,6 +135,14 @@ func (w *world) run(words []string) []string {
 		w.cluster.settling = plain[0] == "on"
 	case "min":
 		w.cluster.minimum = func(string) int { return number(plain[0]) }
+	case "end":
+		tp, _ := P.PartitionOfDir(plain[0])
+		id := ids(plain[1])[0]
+		epoch, end, _ := strings.Cut(plain[2], ":")
+		if w.cluster.ends[tp] == nil {
+			w.cluster.ends[tp] = map[P.BrokerID]logEnd{}
+		}
+		w.cluster.ends[tp][id] = logEnd{w.cluster.image.Broker(id).Epoch, P.LeaderEpoch(number(epoch)), P.Offset(number(end))}
 	case "leaving":
 		id := ids(plain[0])[0]
 		w.cluster.leaving[id] = w.cluster.image.Broker(id).Epoch
@@ -263,6 +273,9 @@ func (w *world) write(changes []decided) []string {
 			d.from.LeaderEpoch, d.to.LeaderEpoch, d.from.ISR, d.to.ISR, d.why)
 		if len(d.to.Eligible) > 0 {
 			line += fmt.Sprint(" (eligible ", d.to.Eligible, ")")
+		}
+		if len(d.to.Doubtful) > 0 {
+			line += fmt.Sprint(" (doubtful ", d.to.Doubtful, ")")
 		}
 		if d.to.Recovering {
 			line += " (recovering)"

@@ -46,8 +46,8 @@ type Partition struct {
 	Adding, Removing []P.BrokerID
 	// Offline lists the replicas on dead brokers or failed directories, as the controller saw them.
 	Offline []P.BrokerID
-	// Doubtful lists the members of the ISR that may have lost records by a restart while the partition had
-	// no leader. Only the controller knows them; they are nil where there is a leader.
+	// Doubtful lists the members of the ISR, and eligible replicas, that may have lost records by a restart while
+	// the partition had no leader. Only the controller knows them; they are nil where there is a leader.
 	Doubtful []P.BrokerID
 	// Eligible lists replicas outside of the ISR that have all that was ever committed, since the ISR has been
 	// smaller than min.insync.replicas ever after they left it (KIP-966). While there are any, the leader's

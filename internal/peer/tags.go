@@ -18,6 +18,11 @@ const (
 	// EligibleTag lists, in a partition of LeaderAndIsr and of the answer to AlterPartition, the eligible
 	// replicas outside of the in-sync set (KIP-966), with four bytes each. Where there are none there is no tag.
 	EligibleTag = 0x62617265 // "bare"
+
+	// EndTag says, in a partition of the answer to LeaderAndIsr, what a replica without a leader holds: four bytes
+	// of the epoch of its last record, eight of its log end offset. By that the controller chooses a leader where
+	// all members of an in-sync set may have lost records.
+	EndTag = 0x62656e64 // "bend"
 )
 
 // SetEligible puts eligible replicas into the tags of a partition.
@@ -42,4 +47,19 @@ func Eligible(tags *kmsg.Tags) []P.BrokerID {
 		}
 	})
 	return ids
+}
+
+// SetEnd puts the epoch of a replica's last record and its log end offset into the tags of a partition.
+func SetEnd(tags *kmsg.Tags, epoch P.LeaderEpoch, end P.Offset) {
+	tags.Set(EndTag, binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, uint32(epoch)), uint64(end)))
+}
+
+// End finds what SetEnd has put into the tags of a partition; false where there is nothing.
+func End(tags *kmsg.Tags) (epoch P.LeaderEpoch, end P.Offset, ok bool) {
+	tags.Each(func(tag uint32, value []byte) {
+		if tag == EndTag && len(value) == 12 {
+			epoch, end, ok = P.LeaderEpoch(binary.BigEndian.Uint32(value)), P.Offset(binary.BigEndian.Uint64(value[4:])), true
+		}
+	})
+	return epoch, end, ok
 }

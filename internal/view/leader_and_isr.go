@@ -56,7 +56,7 @@ func (v *View) LeaderAndISR(q *kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRRespo
 		}
 		v.hosted[o.TopicPartition] = hosted{topicID: o.topicID, epoch: o.state.LeaderEpoch}
 	}
-	return answer(response, orders, answers)
+	return v.answer(response, orders, answers)
 }
 
 // order is one partition of LeaderAndIsr.
@@ -123,9 +123,14 @@ func (o order) change(self P.BrokerID) metadata.ReplicaChange {
 }
 
 // answer puts the codes into the response, in the order of the request; from version 5 on by topic id.
-func answer(response *kmsg.LeaderAndISRResponse, orders []order, codes []P.Code) *kmsg.LeaderAndISRResponse {
+func (v *View) answer(response *kmsg.LeaderAndISRResponse, orders []order, codes []P.Code) *kmsg.LeaderAndISRResponse {
 	for i, o := range orders {
 		p := kmsg.LeaderAndISRResponseTopicPartition{Topic: o.Topic, Partition: o.Partition, ErrorCode: int16(codes[i])}
+		if o.state.Leader == P.NoBroker && response.Version >= 5 {
+			if epoch, end, ok := v.options.End(o.TopicPartition); ok {
+				peer.SetEnd(&p.UnknownTags, epoch, end)
+			}
+		}
 		if response.Version < 5 {
 			response.Partitions = append(response.Partitions, p)
 			continue

@@ -35,6 +35,9 @@ type Options struct {
 	// returns what failed by partition, for the answer to LeaderAndIsr and StopReplica. It must not call
 	// the view's methods that wait.
 	Apply func(metadata.Delta, *metadata.Image) map[P.TopicPartition]error
+	// End says what a replica on this broker holds: the epoch of its last record, and its log end offset; false where
+	// it cannot be said. It stands in the answer where a partition has no leader. Nil means that nobody can say.
+	End func(P.TopicPartition) (P.LeaderEpoch, P.Offset, bool)
 	// Offline reports whether the log of a partition cannot be used any more: the answer to LeaderAndIsr says so,
 	// also where the order is an old one. Nil means never.
 	Offline func(P.TopicPartition) bool
@@ -87,6 +90,9 @@ type moment struct {
 func New(o Options) *View {
 	if o.Apply == nil {
 		o.Apply = func(metadata.Delta, *metadata.Image) map[P.TopicPartition]error { return nil }
+	}
+	if o.End == nil {
+		o.End = func(P.TopicPartition) (P.LeaderEpoch, P.Offset, bool) { return 0, 0, false }
 	}
 	if o.Offline == nil {
 		o.Offline = func(P.TopicPartition) bool { return false }

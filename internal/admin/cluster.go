@@ -123,3 +123,25 @@ func (c *Client) apiVersionsRequest() *kmsg.ApiVersionsRequest {
 	r.ClientSoftwareName, r.ClientSoftwareVersion = "barnabas", c.version
 	return r
 }
+
+// Unregister forgets a broker that is gone for good, in clusters that keep brokers registered (KRaft); others say
+// by their versions that they have no such request, and it returns false.
+func (c *Client) Unregister(ctx context.Context, broker int32) (bool, error) {
+	r := kmsg.NewPtrUnregisterBrokerRequest()
+	r.BrokerID = broker
+	all, err := c.APIVersions(ctx)
+	if err != nil {
+		return false, err
+	}
+	known := slices.ContainsFunc(all, func(one APIVersions) bool {
+		return slices.ContainsFunc(one.Versions, func(v APIVersion) bool { return v.Key == r.Key() })
+	})
+	if !known {
+		return false, nil
+	}
+	response, err := request[*kmsg.UnregisterBrokerResponse](ctx, c, r)
+	if err != nil {
+		return true, err
+	}
+	return true, codeError(response.ErrorCode, response.ErrorMessage)
+}

@@ -35,7 +35,7 @@ var varying = rules(
 	`\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.:,]\d{3}`, "TIME",
 	`\b127\.0\.0\.1:\d+`, "HOST:PORT",
 	`\[\d{4}-\d\d-\d\d[^\]]*\]`, "[TIME]",
-	`\b(crc|producerId): \d+`, "$1: N",
+	`\b(crc|producerId|position|size): \d+`, "$1: N",
 	`(?m)[ \t]+$`, "",
 	`[ \t]+`, " ",
 )

@@ -25,7 +25,7 @@ const clusterUsage = `usage: kafka-cluster [-h] {cluster-id,unregister,unregiste
 func runCluster(ctx context.Context, t *call, given []string) int {
 	if len(given) > 0 && (given[0] == "-h" || given[0] == "--help") {
 		t.printf("%s", clusterUsage)
-		return 0
+		return 1 // as the parser of Kafka's tool does
 	}
 	err := clusterCommand(ctx, t, given)
 	var usage usageError
@@ -88,8 +88,7 @@ func (t *call) runClusterCommand(ctx context.Context, client *admin.Client, comm
 	case "api-versions":
 		return printAPIVersions(ctx, t, client)
 	case "unregister":
-		t.printf("The target cluster does not support the broker unregistration API.\n")
-		return nil
+		return t.unregister(ctx, client)
 	case "unregister-controller":
 		t.printf("The target cluster does not support the controller unregistration API.\n")
 		return nil
@@ -103,6 +102,20 @@ func (t *call) runClusterCommand(ctx context.Context, client *admin.Client, comm
 		return nil
 	}
 	t.printEndpoints(cluster)
+	return nil
+}
+
+func (t *call) unregister(ctx context.Context, client *admin.Client) error {
+	id := t.number("id")
+	known, err := client.Unregister(ctx, int32(id))
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		t.printf("The target cluster does not support the broker unregistration API.\n")
+	default:
+		t.printf("Broker %d is no longer registered.\n", id)
+	}
 	return nil
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 

@@ -134,10 +134,14 @@ func newFetching(t *testing.T, most int16) *fetching {
 	f.stage.options.Dial = f.dial
 	f.stage.options.Controller = func(context.Context, kmsg.Request) (kmsg.Response, error) { return nil, protocol.NotController }
 	f.stage.options.BrokerEpoch = func() protocol.BrokerEpoch { return 77 }
+	return f
+}
+
+// run begins to fetch, after the first orders, so that the first request names all of them.
+func (f *fetching) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel
 	go func() { defer close(f.ended); f.Run(ctx) }()
-	return f
 }
 
 // stop ends the fetcher; a request that waits for its answer gets none.
@@ -164,6 +168,9 @@ func (f *fetching) follow(epoch protocol.LeaderEpoch, numbers ...int32) {
 	}
 	for _, err := range f.tell(orders...) {
 		f.stage.t.Fatal(err)
+	}
+	if f.cancel == nil {
+		f.run()
 	}
 }
 

@@ -66,11 +66,8 @@ type Broker struct {
 	// chroot is the path of the cluster in a ZooKeeper that has others too.
 	chroot string
 	// holding has the session, which is another one after a shared store ended it.
-	holding struct {
-		sync.Mutex
-		session coordination.Session
-	}
-	id protocol.BrokerID
+	holding holding
+	id      protocol.BrokerID
 	// clusterID is what a store that is shared with other brokers says; empty for one of this broker's own.
 	clusterID  string
 	replicas   *replica.Replicas
@@ -198,6 +195,7 @@ func (b *Broker) stop(ctx context.Context) error {
 	} else {
 		errs = append(errs, err)
 	}
+	b.holding.watching.Wait()
 	b.view.Close()
 	errs = append(errs, b.dirs.Close(ctx), b.closeStore())
 	return errors.Join(errs...)
@@ -240,6 +238,7 @@ func (b *Broker) abandon() {
 	b.background.Wait()
 	if s := b.session(); s != nil {
 		_ = s.Close()
+		b.holding.watching.Wait()
 	}
 	if b.view != nil {
 		b.view.Close()

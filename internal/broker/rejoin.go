@@ -14,20 +14,6 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
-// session is the one that the broker has now; nil before the first.
-func (b *Broker) session() coordination.Session {
-	b.holding.Lock()
-	defer b.holding.Unlock()
-	return b.holding.session
-}
-
-// hold replaces the session.
-func (b *Broker) hold(s coordination.Session) {
-	b.holding.Lock()
-	defer b.holding.Unlock()
-	b.holding.session = s
-}
-
 // runController takes part in elections until the broker stops. Where the session ends, the cluster takes this
 // broker for dead: with a store that is shared it registers again, under a new epoch, and goes on; its partitions
 // have served all the while, unless others lead them by now. The built-in store ends its session only when it
@@ -127,10 +113,10 @@ func (b *Broker) register(ctx context.Context, s coordination.Session, r znode.R
 		defer cancel()
 	}
 	epoch, err := controller.Register(waiting, s, r)
-	if err != nil {
-		if errors.Is(err, coordination.ErrNodeExists) && ctx.Err() == nil {
-			err = b.taken(ctx, s, err)
-		}
+	switch {
+	case err != nil && ctx.Err() == nil && (waiting.Err() != nil || errors.Is(err, coordination.ErrNodeExists)):
+		return b.taken(ctx, s, err)
+	case err != nil:
 		return err
 	}
 	b.dirs.SetBrokerEpoch(epoch)
@@ -138,19 +124,21 @@ func (b *Broker) register(ctx context.Context, s coordination.Session, r znode.R
 	return nil
 }
 
-// taken says who has the id of this broker.
+// taken says who has the id of this broker, which could not be had in time; if nobody has it, cause is why.
 func (b *Broker) taken(ctx context.Context, s coordination.Session, cause error) error {
-	var where []string
 	data, stat, err := s.Get(ctx, znode.BrokerPath(b.id))
-	if err == nil {
-		if other, err := znode.DecodeRegistration(b.id, protocol.BrokerEpoch(stat.Czxid), data); err == nil {
-			for _, e := range other.Endpoints {
-				where = append(where, fmt.Sprintf("%s:%d", e.Host, e.Port))
-			}
+	if err != nil || stat.EphemeralOwner == s.ID() {
+		return cause
+	}
+	var where []string
+	if other, err := znode.DecodeRegistration(b.id, protocol.BrokerEpoch(stat.Czxid), data); err == nil {
+		for _, e := range other.Endpoints {
+			where = append(where, fmt.Sprintf("%s:%d", e.Host, e.Port))
 		}
 	}
 	return fmt.Errorf("broker id %d is taken: another broker is registered with it, at %s, and stayed so while this one waited. "+
-		"Stop the other one, or give this one another broker.id: %w", b.id, strings.Join(where, ", "), cause)
+		"Stop the other one, or give this one another broker.id (%w: session %#x)",
+		b.id, strings.Join(where, ", "), coordination.ErrNodeExists, stat.EphemeralOwner)
 }
 
 // wrongCluster explains a store that belongs to another cluster than this broker, and what to do.

@@ -26,10 +26,16 @@ type replicated struct {
 }
 
 func startReplicated(t *testing.T, properties map[string]string) *replicated {
+	racks := []map[string]string{{"broker.rack": "a"}, {"broker.rack": "b"}, {"broker.rack": "c"}}
+	return replicate(startClusterOf(t, racks, properties))
+}
+
+// replicate makes the topic on a cluster of three.
+func replicate(c *cluster) *replicated {
+	t := c.t
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	racks := []map[string]string{{"broker.rack": "a"}, {"broker.rack": "b"}, {"broker.rack": "c"}}
-	r := &replicated{cluster: startClusterOf(t, racks, properties), ctx: ctx}
+	r := &replicated{cluster: c, ctx: ctx}
 	var seeds []string
 	for _, b := range r.brokers {
 		seeds = append(seeds, b.Addresses()...)

@@ -26,7 +26,7 @@ func (b *Broker) openShared() error {
 	if err != nil {
 		return fmt.Errorf("zookeeper.connect: %w", err)
 	}
-	o := zookeeper.Options{Servers: servers, Dial: b.options.Dial, Logger: b.logger}
+	o := zookeeper.Options{Servers: servers, Dial: b.options.Dial, Observe: b.holding.answered, Logger: b.logger}
 	if o.SASL, err = zooKeeperLogin(c); err != nil {
 		return err
 	}

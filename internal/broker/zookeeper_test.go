@@ -63,6 +63,7 @@ func observe(t *testing.T, zk *zktest.Server, chroot string) coordination.Sessio
 // wire carries a broker's connections to ZooKeeper, until it is cut: then nothing goes through, and neither
 // side hears of it.
 type wire struct {
+	only  string // where it leads; connections elsewhere are not cut
 	mu    sync.Mutex
 	cut   bool
 	conns []net.Conn
@@ -72,6 +73,9 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	w.mu.Lock()
 	cut := w.cut
 	w.mu.Unlock()
+	if w.only != "" && address != w.only {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
 	if cut {
 		<-ctx.Done()
 		return nil, ctx.Err()

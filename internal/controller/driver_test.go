@@ -213,6 +213,20 @@ func TestForeignWrites(t *testing.T) {
 	})
 }
 
+// A tool of an old Kafka makes a topic without an id, and the controller gives it one.
+func TestTopicWithoutID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t)
+		one := c.start(1, true, znode.StopNever)
+		c.put("/brokers/topics/t", `{"version":1,"partitions":{"0":[1]}}`)
+		topic := one.controller.Image().Topic("t")
+		if topic == nil || topic.ID.IsZero() || topic.Partitions[0].Leader != 1 {
+			t.Fatalf("%+v", topic)
+		}
+		c.want("/brokers/topics/t", `{"partitions":{"0":[1]},"topic_id":"`+topic.ID.String()+`","adding_replicas":{},"removing_replicas":{},"version":3}`)
+	})
+}
+
 // A hung broker does not hold up the others, and learns only the newest when it is back.
 func TestHungBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

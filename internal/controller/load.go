@@ -159,6 +159,7 @@ func (t *term) fetchTopics(names []string) ([]metadata.PutTopic, error) {
 		return nil, err
 	}
 	var topics []metadata.PutTopic
+	var unnamed []unnamedTopic
 	for i, r := range found {
 		if errors.Is(r.Err, coordination.ErrNoNode) {
 			continue
@@ -171,7 +172,13 @@ func (t *term) fetchTopics(names []string) ([]metadata.PutTopic, error) {
 			t.controller.options.Logger.Error("controller: a topic is damaged and stays as it is", "topic", names[i], "error", err)
 			continue
 		}
+		if topic.ID.IsZero() {
+			unnamed = append(unnamed, unnamedTopic{at: len(topics), version: r.Stat.Version, topic: topic})
+		}
 		topics = append(topics, assigned(names[i], topic))
+	}
+	if err := t.giveIDs(topics, unnamed); err != nil {
+		return nil, err
 	}
 	return topics, t.fillStates(topics)
 }

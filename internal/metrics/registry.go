@@ -57,7 +57,7 @@ func New(options Options) (*Registry, error) {
 		{"identity", r.collectIdentity}, {"requests", r.collectRequests}, {"network", r.collectNetwork},
 		{"topics", r.collectTopics}, {"partitions", r.collectPartitions}, {"directories", r.collectDirectories},
 		{"groups", r.collectGroups}, {"cluster", r.collectCluster},
-		{"store", r.collectStore},
+		{"store", r.collectStore}, {"replication", r.collectReplication},
 	} {
 		all = append(all, collector{registry: r, source: c})
 	}

@@ -26,6 +26,8 @@ type Options struct {
 	Groups func(context.Context) iter.Seq[Group]
 	// Cluster is what this broker knows of the cluster.
 	Cluster func() Cluster
+	// Replication is how this broker follows and is followed.
+	Replication func() Replication
 	// Store is how this broker stands with the store of the cluster's metadata.
 	Store func() Store
 	// SeriesLimit bounds the topics, the partitions, the groups and the offsets of groups, each by itself;

@@ -97,6 +97,7 @@ func (p *Partition) takeRecords(l *log.Log, got *fetched) partition.Step {
 	}
 	before := l.HighWatermark()
 	l.SetHighWatermark(p.following.Watermark(got.watermark, held(l)))
+	p.lag.Store(max(int64(got.watermark-l.EndOffset()), 0))
 	if got.start > l.StartOffset() && got.start <= l.HighWatermark() {
 		if err := l.AdvanceStart(got.start); err != nil {
 			return p.halt(err)

@@ -59,7 +59,16 @@ func (p *Partition) answered(proposal *partition.Proposal, answer partition.Answ
 	}
 	before := p.leader.InSync()
 	again = p.leader.Answered(proposal, answer, p.options.clock())
-	if after := p.leader.InSync(); len(before) != len(after) {
+	after := p.leader.InSync()
+	switch {
+	case len(before) > len(after):
+		p.options.shrinks.Add(1)
+	case len(before) < len(after):
+		p.options.expands.Add(1)
+	case answer.Code != protocol.None && !again:
+		p.options.refused.Add(1)
+	}
+	if len(before) != len(after) {
 		p.options.Logger.Info("the in-sync set has changed", "partition", p.tp, "from", before, "to", after,
 			"leader-epoch", p.leader.Epoch, "partition-epoch", p.leader.PartitionEpoch(), "why", proposal.Why)
 	}

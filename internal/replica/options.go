@@ -42,6 +42,8 @@ type shared struct {
 	began     time.Time
 	heard     heard
 	proposals proposals
+
+	shrinks, expands, refused atomic.Int64 // see Stats
 }
 
 func newShared(o Options) *shared {

@@ -28,6 +28,7 @@ type Partition struct {
 	term  atomic.Int64 // the leaderships, see term
 	begun atomic.Int64 // the log end offset at which the leader epoch began
 	told  atomic.Int32 // the leader epoch of the last order, to lead or to follow; NoLeaderEpoch before
+	lag   atomic.Int64 // committed records that this follower has not got
 	under atomic.Bool  // fewer replicas are in sync than min.insync.replicas asks for
 	// log is nil until there is one: the log of an internal topic is made with its first record.
 	log atomic.Pointer[log.Log]

@@ -323,3 +323,21 @@ func (r *Replicas) LogOf(tp protocol.TopicPartition) *log.Log {
 	}
 	return p.Log()
 }
+
+// Stats are what a broker's replication adds up to.
+type Stats struct {
+	// Shrinks and Expands count changes of in-sync sets by this broker's proposals, Refused those that the
+	// controller refused.
+	Shrinks, Expands, Refused int64
+	// MaxLag is by how many committed records the followed partition that lags most is behind.
+	MaxLag int64
+}
+
+// Stats adds the replication up.
+func (r *Replicas) Stats() Stats {
+	s := Stats{Shrinks: r.options.shrinks.Load(), Expands: r.options.expands.Load(), Refused: r.options.refused.Load()}
+	for _, p := range r.All() {
+		s.MaxLag = max(s.MaxLag, p.lag.Load())
+	}
+	return s
+}

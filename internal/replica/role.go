@@ -113,6 +113,7 @@ func (p *Partition) standDownLocked(reason error) {
 // log, since a later leader may cut what they wait for.
 func (p *Partition) resignLocked(reason error) {
 	p.refuse(reason)
+	p.lag.Store(0)
 	p.term.Store(int64(noTerm))
 	p.leader = nil
 	p.under.Store(false)

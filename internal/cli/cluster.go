@@ -71,6 +71,7 @@ func clusterHealthCommand(c *common) *cobra.Command {
 // unhealthy is the outcome of a check that has been printed.
 type unhealthy struct{}
 
+// Error is what a script sees of it on standard error.
 func (unhealthy) Error() string { return "the cluster is not healthy" }
 
 func clusterHealth(h admin.Health) *report {

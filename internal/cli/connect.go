@@ -96,6 +96,7 @@ func (c *common) print(r *report) error { return r.write(c.out, c.format) }
 // failure says that a part of the work failed; what and why is in the report that has been printed.
 type failure struct{ failed, of int }
 
+// Error counts what failed; why has been printed with each.
 func (f failure) Error() string { return fmt.Sprintf("%d of %d failed", f.failed, f.of) }
 
 // printResults reports what became of each of several things.

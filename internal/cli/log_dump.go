@@ -39,6 +39,7 @@ type faultWriter struct {
 	faults bool
 }
 
+// Write implements io.Writer.
 func (w *faultWriter) Write(p []byte) (int, error) {
 	w.faults = true
 	return w.err.Write(p)

@@ -19,7 +19,10 @@ const (
 // usageError is a command line that makes no sense.
 type usageError struct{ err error }
 
+// Error is what is wrong, without advice.
 func (e usageError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause to errors.As.
 func (e usageError) Unwrap() error { return e.err }
 
 // streams are where a command reads and writes.

@@ -73,9 +73,12 @@ func (ts *timers) due(now shard.Now) *timer {
 }
 
 // Len, Less, Swap, Push and Pop are for container/heap.
-func (ts timers) Len() int           { return len(ts) }
+func (ts timers) Len() int { return len(ts) }
+
+// Less implements heap.Interface: the one to look at soonest is first.
 func (ts timers) Less(i, j int) bool { return ts[i].queued < ts[j].queued }
 
+// Swap implements heap.Interface, and tells the two timers where they stand now.
 func (ts timers) Swap(i, j int) {
 	ts[i], ts[j] = ts[j], ts[i]
 	ts[i].index, ts[j].index = i+1, j+1

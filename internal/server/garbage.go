@@ -12,6 +12,7 @@ type badLength struct {
 	first  []byte // the length's own bytes and what came with them
 }
 
+// Error says what the four bytes most likely are, since a number alone helps nobody.
 func (e *badLength) Error() string {
 	if what := resembles(e.first); what != "" {
 		return what + " on a port that speaks Kafka's protocol"

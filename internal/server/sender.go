@@ -46,10 +46,12 @@ type fileError struct {
 	cause  error
 }
 
+// Error names what could not be sent.
 func (e *fileError) Error() string {
 	return fmt.Sprintf("%d bytes at %d of %s: %v", e.length, e.offset, e.file.Name(), e.cause)
 }
 
+// Unwrap gives the cause to errors.Is.
 func (e *fileError) Unwrap() error { return e.cause }
 
 // newSender returns an empty sender for c.

@@ -35,6 +35,7 @@ var endingNames = [endingCount]string{
 	"shutdown", "max-connections", "listener-max-connections", "max-connections-per-ip", "descriptors",
 }
 
+// String is the label value of metrics.
 func (e ending) String() string { return endingNames[e] }
 
 // Error lets an ending travel as an error.

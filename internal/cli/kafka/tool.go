@@ -53,6 +53,7 @@ func (t *call) printf(format string, a ...any) { fmt.Fprintf(t.Out, format, a...
 // usageError is a command line that makes no sense: it is told with the flags that there are.
 type usageError struct{ message string }
 
+// Error is the line above the flags.
 func (e usageError) Error() string { return e.message }
 
 // usagef makes a usageError.
@@ -61,6 +62,7 @@ func usagef(format string, a ...any) error { return usageError{fmt.Sprintf(forma
 // sentence is an error in the words of Kafka's tool.
 type sentence string
 
+// Error is the sentence as it is, without a prefix.
 func (s sentence) Error() string { return string(s) }
 
 func sentencef(format string, a ...any) error { return sentence(fmt.Sprintf(format, a...)) }
@@ -68,6 +70,7 @@ func sentencef(format string, a ...any) error { return sentence(fmt.Sprintf(form
 // silentError is a failure that has been told already.
 type silentError struct{ status int }
 
+// Error is never printed.
 func (silentError) Error() string { return "failed" }
 
 // tools are all tools by name.

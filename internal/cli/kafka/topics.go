@@ -79,6 +79,7 @@ func failTopics(t *call, err error) int {
 // badArgument is an error that is told without the flags that there are.
 type badArgument struct{ message string }
 
+// Error is the line that is told.
 func (e badArgument) Error() string { return e.message }
 
 // topicActions are the flags of which one must be given.

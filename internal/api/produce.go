@@ -216,11 +216,23 @@ func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records
 		counters.BytesIn.Add(int64(len(validated.Batch)))
 		counters.RecordsIn.Add(int64(validated.Count))
 	}
-	// Alone in the in-sync set the append has committed itself, and the answer leaves from the reader.
-	if acks == replica.AcksAll && !p.Committed(epoch, appended.Last+1) {
-		wait = produceWait{partition: p, epoch: epoch, end: appended.Last + 1}
+	if acks == replica.AcksAll {
+		return toWaitFor(p, epoch, appended.Last+1)
 	}
 	return wait, nil
+}
+
+// toWaitFor is the wait for a batch to be committed by all in-sync replicas; none where it is. Alone in the set the
+// append has committed itself, and the answer leaves from the reader. Where the set has become too small since it
+// was looked at, that is no promise.
+func toWaitFor(p *replica.Partition, epoch protocol.LeaderEpoch, end protocol.Offset) (produceWait, error) {
+	if !p.Committed(epoch, end) {
+		return produceWait{partition: p, epoch: epoch, end: end}, nil
+	}
+	if p.UnderMinimum() {
+		return produceWait{}, protocol.NotEnoughReplicasAfterAppend
+	}
+	return produceWait{}, nil
 }
 
 // refusedProduce is the answer for a batch that was not appended.

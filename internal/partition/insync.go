@@ -8,8 +8,10 @@ import (
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// holdOff is for how long a replica is not proposed again that the controller has just refused.
-const holdOff = time.Second
+// HoldOff is for how long a replica is not proposed again that the controller has just refused. It may be that its
+// broker has restarted, and the controller has not heard of it yet. A follower that waits for records says nothing
+// more by itself, so that the driver asks for a proposal then.
+const HoldOff = 500 * time.Millisecond
 
 // Proposal asks the controller for another in-sync set (AlterPartition). It does not change once it is made: sent
 // again, it means the same.
@@ -151,7 +153,7 @@ func (l *Leader) refuse(p *Proposal, now time.Duration) {
 	l.pending, l.wide = nil, l.inSync
 	for i := range l.followers {
 		if f := &l.followers[i]; slices.Contains(ids(p.InSync), f.id) && !slices.Contains(l.inSync, f.id) {
-			f.refused = now + holdOff
+			f.refused = now + HoldOff
 		}
 	}
 	l.advance(now)

@@ -61,7 +61,7 @@ func (p *Partition) replicate(epoch protocol.LeaderEpoch, at position, got *fetc
 	if l == nil {
 		var err error
 		if l, err = p.createLog(p.settings.Load()); err != nil {
-			return p.halt(err)
+			return p.failed(err)
 		}
 	}
 	if l.EndOffset() != at.offset {
@@ -89,10 +89,7 @@ func (p *Partition) takeRecords(l *log.Log, got *fetched) partition.Step {
 	}
 	if len(batches) > 0 {
 		if err := p.appendFetched(l, batches); err != nil {
-			if protocol.CodeOf(err) == protocol.KafkaStorageError {
-				return p.halt(err)
-			}
-			return partition.Step{Kind: partition.Later, Err: err}
+			return p.failed(err)
 		}
 	}
 	before := l.HighWatermark()
@@ -100,7 +97,7 @@ func (p *Partition) takeRecords(l *log.Log, got *fetched) partition.Step {
 	p.lag.Store(max(int64(got.watermark-l.EndOffset()), 0))
 	if got.start > l.StartOffset() && got.start <= l.HighWatermark() {
 		if err := l.AdvanceStart(got.start); err != nil {
-			return p.halt(err)
+			return p.failed(err)
 		}
 	}
 	switch {
@@ -170,7 +167,7 @@ func (p *Partition) cut(step partition.Step) partition.Step {
 		return step
 	}
 	if err != nil {
-		return p.halt(err)
+		return p.failed(err)
 	}
 	if after := held(l); after == before {
 		return partition.Step{Kind: partition.Later, Err: fmt.Errorf("a cut to %d left the log as it was", step.Offset)}
@@ -178,11 +175,20 @@ func (p *Partition) cut(step partition.Step) partition.Step {
 	return partition.Step{Kind: partition.Append}
 }
 
+// failed is what to do after err: where the log can still be used, try again, since a full disk passes and bytes
+// that were damaged on their way come whole the next time; otherwise halt. It needs the lock.
+func (p *Partition) failed(err error) partition.Step {
+	p.options.Dirs.Report(p.tp, err)
+	if l := p.log.Load(); p.options.Dirs.Err(p.tp) != nil || l != nil && l.Err() != nil {
+		return p.halt(err)
+	}
+	return partition.Step{Kind: partition.Later, Err: err}
+}
+
 // halt ends the following in this epoch. It needs the lock.
 func (p *Partition) halt(err error) partition.Step {
 	p.options.Logger.Error("a follower stops until the controller speaks", "partition", p.tp, "leader", p.following.Leader,
 		"leader-epoch", p.following.Epoch, "error", err)
-	p.options.Dirs.Report(p.tp, err)
 	p.standDownLocked(err)
 	return partition.Step{Kind: partition.Halt, Err: err}
 }
@@ -198,7 +204,7 @@ func (p *Partition) outOfRange(epoch protocol.LeaderEpoch, start, end protocol.O
 	if l == nil {
 		var err error
 		if l, err = p.createLog(p.settings.Load()); err != nil {
-			return p.halt(err)
+			return p.failed(err)
 		}
 	}
 	return p.cut(p.following.OutOfRange(start, end, held(l)))

@@ -312,3 +312,22 @@ func TestReadingFromAFollower(t *testing.T) {
 	_, err = p.Read(5, 1<<20, b.Limit(false), true)
 	wantCode(t, "behind the end", err, protocol.OffsetOutOfRange)
 }
+
+// A full disk passes: the follower tries again, and goes on when there is space.
+func TestFollowerOnAFullDisk(t *testing.T) {
+	c := newCouple(t, 2)
+	c.elect(1, 1, 1, 2)
+	c.write(1, 1)
+	c.fetch(2, 1)
+	c.write(1, 500)
+	disk := c.stages[1].files
+	disk.SetLimit(disk.Used())
+	c.wantStep("no space", c.fetch(2, 1), partition.Later)
+	c.wantBounds(2, 0, 1)
+	disk.SetLimit(1 << 30)
+	c.wantStep("space", c.fetch(2, 1), partition.Append)
+	c.wantBounds(2, 1, 501)
+	if c.contents(1) != c.contents(2) {
+		t.Error("the logs differ")
+	}
+}

@@ -70,9 +70,17 @@ func (q *proposals) take() []sentProposal {
 // sendProposals sends proposals until ctx ends.
 func (r *Replicas) sendProposals(ctx context.Context) {
 	pause := time.Duration(0)
+	var later <-chan time.Time
+	var refused []*Partition // to be looked at then
 	for {
 		select {
 		case <-r.options.proposals.wake:
+		case <-later:
+			later = nil
+			for _, p := range refused {
+				p.checkFollowers()
+			}
+			refused = nil
 		case <-ctx.Done():
 			return
 		}
@@ -80,7 +88,10 @@ func (r *Replicas) sendProposals(ctx context.Context) {
 		if len(batch) == 0 {
 			continue
 		}
-		again := r.sendBatch(ctx, batch)
+		again, no := r.sendBatch(ctx, batch)
+		if refused = append(refused, no...); len(refused) > 0 && later == nil {
+			later = time.After(partition.HoldOff)
+		}
 		if len(again) == 0 {
 			pause = 0
 			continue
@@ -95,17 +106,20 @@ func (r *Replicas) sendProposals(ctx context.Context) {
 	}
 }
 
-// sendBatch sends proposals and hands the answers out. It returns those that are to be sent again.
-func (r *Replicas) sendBatch(ctx context.Context, batch []sentProposal) (again []sentProposal) {
+// sendBatch sends proposals and hands the answers out. It returns those that are to be sent again, and whose were
+// refused.
+func (r *Replicas) sendBatch(ctx context.Context, batch []sentProposal) (again []sentProposal, refused []*Partition) {
 	// Topic ids came with version 2; a cluster that is older than they are has none.
 	named, byID := splitByID(batch)
-	return append(r.sendPart(ctx, named, 1), r.sendPart(ctx, byID, 3)...)
+	again, refused = r.sendPart(ctx, named, 1)
+	more, also := r.sendPart(ctx, byID, 3)
+	return append(again, more...), append(refused, also...)
 }
 
 // sendPart sends proposals in one request of the given version.
-func (r *Replicas) sendPart(ctx context.Context, part []sentProposal, version int16) (again []sentProposal) {
+func (r *Replicas) sendPart(ctx context.Context, part []sentProposal, version int16) (again []sentProposal, refused []*Partition) {
 	if len(part) == 0 {
-		return nil
+		return nil, nil
 	}
 	answers := r.askController(ctx, part, version)
 	for _, s := range part {
@@ -115,9 +129,11 @@ func (r *Replicas) sendPart(ctx context.Context, part []sentProposal, version in
 		}
 		if s.partition.answered(s.proposal, answer) {
 			again = append(again, s)
+		} else if answer.Code != protocol.None {
+			refused = append(refused, s.partition)
 		}
 	}
-	return again
+	return again, refused
 }
 
 func splitByID(batch []sentProposal) (named, byID []sentProposal) {

@@ -141,7 +141,7 @@ func TestFailingDirectory(t *testing.T) {
 				if got := protocol.Code(c.dirs()["/b"].ErrorCode); got != protocol.KafkaStorageError {
 					t.Errorf("the directory is described with %v", got)
 				}
-				if len(b.Unready()) == 0 {
+				if len(b.Degraded()) == 0 {
 					t.Error("the broker says that it serves everything")
 				}
 				b.stop()

@@ -57,15 +57,20 @@ func (b *Broker) traffic() iter.Seq[metrics.Topic] {
 // Metrics answers scrapes of this broker's metrics.
 func (b *Broker) Metrics() http.Handler { return b.metrics.Load().Handler() }
 
-// Unready lists why the broker does not serve all that it should, as pairs of a word and a sentence; none
-// means that all is well.
+// Unready lists why the broker does not serve clients, as pairs of a word and a sentence; none means that it does.
 func (b *Broker) Unready() [][2]string {
-	var reasons [][2]string
 	select {
 	case <-b.server.Draining():
-		reasons = append(reasons, [2]string{"stopping", "the broker is stopping, or has stopped"})
+		return [][2]string{{"stopping", "the broker is stopping, or has stopped"}}
 	default:
+		return nil
 	}
+}
+
+// Degraded lists what is not served while the rest is, in the form of Unready: partitions of a directory that failed,
+// and those in which damage was found.
+func (b *Broker) Degraded() [][2]string {
+	var reasons [][2]string
 	if offline := b.dirs.Offline(); len(offline) > 0 {
 		reasons = append(reasons, [2]string{"partitions", strconv.Itoa(len(offline)) + " partitions are offline, the first is " + offline[0].String()})
 	}

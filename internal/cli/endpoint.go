@@ -18,6 +18,9 @@ func startEndpoint(c *config.Broker, b *broker.Broker, logger *slog.Logger) (*co
 			for _, r := range b.Unready() {
 				reasons = append(reasons, console.Reason{Check: r[0], Message: r[1]})
 			}
+			for _, r := range b.Degraded() {
+				reasons = append(reasons, console.Reason{Check: r[0], Message: r[1], Partly: true})
+			}
 			return reasons
 		},
 	})

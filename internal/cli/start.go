@@ -100,6 +100,7 @@ func runStart(ctx context.Context, s *streams, flags startFlags, args []string) 
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // whoever read the log has gone: no reason to die as by kill -9
 	b, err := broker.Start(ctx, broker.Options{Config: loaded, Version: version, Logger: logger})
 	if err != nil {
 		return err

@@ -2,7 +2,8 @@
 //
 //	GET /metrics       Prometheus
 //	GET /livez         200 while the process answers at all: restart it where this fails
-//	GET /readyz        200 when the broker serves clients, otherwise 503; JSON with the reasons
+//	GET /readyz        200 when the broker serves clients, otherwise 503; JSON with the reasons, also with those
+//	                   why some partitions are not served
 //	GET /debug/pprof/  profiles
 //	GET /              what there is
 //
@@ -18,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"time"
 )
 
@@ -43,15 +45,18 @@ type Options struct {
 	Listen func(network, address string) (net.Listener, error)
 	// Metrics answers /metrics; nil for none.
 	Metrics http.Handler
-	// Unready lists why the broker does not serve clients; none means that it does. It is called for every
-	// request of /readyz and must be quick. Nil means always ready.
+	// Unready lists what keeps the broker from serving clients, wholly or in part; none means nothing does. It
+	// is called for every request of /readyz and must be quick. Nil means always ready.
 	Unready func() []Reason
 	// Logger gets where it listens, and what goes wrong. Nil discards.
 	Logger *slog.Logger
 }
 
-// Reason is why a broker is not ready.
+// Reason is why a broker is not ready, or not wholly.
 type Reason struct {
+	// Partly says that the rest is served: the answer then is 200 all the same, since a balancer that takes the
+	// broker away would take the healthy partitions away as well.
+	Partly bool `json:"partly,omitempty"`
 	// Check names what was looked at, in a word that scripts can compare; Message is for people.
 	Check   string `json:"check"`
 	Message string `json:"message"`
@@ -178,9 +183,9 @@ func ready(w http.ResponseWriter, o Options) {
 	}{true, []Reason{}}
 	status := http.StatusOK
 	if o.Unready != nil {
-		if reasons := o.Unready(); len(reasons) > 0 {
-			answer.Ready, answer.Reasons = false, reasons
-			status = http.StatusServiceUnavailable
+		answer.Reasons = append(answer.Reasons, o.Unready()...)
+		if slices.ContainsFunc(answer.Reasons, func(r Reason) bool { return !r.Partly }) {
+			answer.Ready, status = false, http.StatusServiceUnavailable
 		}
 	}
 	reply(w, o.Logger, status, answer)

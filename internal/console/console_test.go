@@ -87,6 +87,12 @@ func TestPaths(t *testing.T) {
 	if status != 503 || strings.TrimSpace(body) != want {
 		t.Errorf("%d %s", status, body)
 	}
+	reasons = []Reason{{Partly: true, Check: "directory", Message: "/b is offline"}}
+	status, body = get(t, c, "GET", "/readyz")
+	want = `{"ready":true,"reasons":[{"partly":true,"check":"directory","message":"/b is offline"}]}`
+	if status != 200 || strings.TrimSpace(body) != want {
+		t.Errorf("%d %s", status, body)
+	}
 }
 
 // TestBare has neither metrics nor a check.

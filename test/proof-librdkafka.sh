@@ -55,7 +55,7 @@ stage_librdkafka() {
     command -v "$tool" >/dev/null || { missing "librdkafka's suite: it needs npm, make and a C++ compiler"; return; }
   done
   dir=$(librdkafka_tests) || { missing "librdkafka's suite: it could not be fetched or built"; return; }
-  start_broker "$work/librdkafka" --override num.partitions=4 --override group.initial.rebalance.delay.ms=0 || { bad "start of a broker"; return; }
+  start_broker "$work/librdkafka" --override num.partitions=4 || { bad "start of a broker"; return; }
   check "librdkafka's suite, quick" suite "$dir"
   stop_broker
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// consoleConsumerTool is kafka-console-consumer: a record a line on standard output, and at the end "Processed a total
+// of N messages" on standard error. It reads from the end unless --from-beginning is given or a group has offsets, and
+// follows until --max-messages, --timeout-ms or a signal ends it.
 func consoleConsumerTool() *tool {
 	return &tool{
 		name:    "kafka-console-consumer",

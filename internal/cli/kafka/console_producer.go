@@ -15,6 +15,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// consoleProducerTool is kafka-console-producer: a record for each line of standard input (see lineReader), idempotent
+// and with acks=all unless properties say otherwise. A record that cannot be written is told on standard error, and the
+// tool goes on with the next, unless --sync is given: the status is 0 all the same, as it is with Kafka.
 func consoleProducerTool() *tool {
 	return &tool{
 		name:    "kafka-console-producer",

@@ -11,6 +11,13 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// consumerPerfTool is kafka-consumer-perf-test. Its last line is a row of CSV under a heading, which
+// --show-detailed-stats precedes with one row an interval:
+//
+//	start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms,
+//	fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec
+//
+// MB are MiB. The time to join the group counts as rebalance time and not as fetch time.
 func consumerPerfTool() *tool {
 	return &tool{
 		name:    "kafka-consumer-perf-test",

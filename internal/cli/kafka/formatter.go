@@ -14,7 +14,17 @@ type formatter interface {
 	write(w *bufio.Writer, r *kgo.Record) error
 }
 
-// newFormatter is the formatter that --formatter names, by its class as of now or of older versions.
+// newFormatter makes the formatter that --formatter names. Properties of a file are weakest, then the flags for
+// deserializers, then --formatter-property.
+//
+//	DefaultMessageFormatter        the fields that print.key, print.value and so on ask for, a record a line
+//	LoggingMessageFormatter        the same: Kafka's writes to its log
+//	NoOpMessageFormatter           nothing, for measuring
+//	OffsetsMessageFormatter        committed offsets in __consumer_offsets, as JSON
+//	GroupMetadataMessageFormatter  classic groups in it, as JSON
+//
+// Formatters of one's own are Java classes, and refused. A class is found by its last name, since its package has
+// moved between versions.
 func newFormatter(t *call) (formatter, error) {
 	props := map[string]string{}
 	if t.has("formatter-config") {

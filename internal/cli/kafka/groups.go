@@ -8,6 +8,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// groupsTool is kafka-groups (KIP-1043), which lists groups of all types in one table: GROUP, TYPE, PROTOCOL. All three
+// columns are as wide as the longest cell of any of them. --consumer means what a consumer reads with: groups of
+// KIP-848, and classic ones whose protocol is a consumer's or that only hold offsets.
 func groupsTool() *tool {
 	return &tool{
 		name:    "kafka-groups",
@@ -34,6 +37,7 @@ func groupsTool() *tool {
 	}
 }
 
+// runGroups lists the groups that pass the flags.
 func runGroups(ctx context.Context, t *call) error {
 	if !t.has("list") {
 		return usagef("Command must include exactly one action: --list.")

@@ -10,6 +10,15 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// logDirsTool is kafka-log-dirs, which prints two lines for people and one of JSON, which scripts take by its place:
+//
+//	Querying brokers for log directories information
+//	Received log directory information from brokers 1,2
+//	{"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"t-0","size":N,"offsetLag":N,"isFuture":false}],
+//	"error":null,"logDir":"/data"}]}],"version":1}
+//
+// A replica that moves to another directory is there twice: where it is, and as the copy that catches up, with isFuture
+// and with how many offsets it is behind (KIP-113).
 func logDirsTool() *tool {
 	return &tool{
 		name:    "kafka-log-dirs",
@@ -48,6 +57,7 @@ type (
 	}
 )
 
+// runLogDirs asks each broker for its directories, since no broker knows those of another.
 func runLogDirs(ctx context.Context, t *call) error {
 	if err := t.require("bootstrap-server", "describe"); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 )
 
+// serverStartTool is kafka-server-start: 'barnabas start' with a file, in the foreground or with -daemon behind it.
 func serverStartTool() *tool { return &tool{name: "kafka-server-start", bare: runServerStart} }
 
 // runServerStart runs a broker with a file of properties, in the background with -daemon; its output then

@@ -15,6 +15,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/config"
 )
 
+// serverStopTool is kafka-server-stop. Like Kafka's script it signals every broker of this machine that it may signal,
+// whoever started it, and does not wait for their ends; --node-id=N (KIP-979) means one.
 func serverStopTool() *tool { return &tool{name: "kafka-server-stop", bare: runServerStop} }
 
 // process is one that runs on this machine.

@@ -57,6 +57,12 @@ func runStorage(_ context.Context, t *call, given []string) int {
 	return 1
 }
 
+// storageCommand runs one of the tool's commands:
+//
+//	random-uuid      a new id in Kafka's base64, as for --cluster-id
+//	info             which directories there are, whose they are, and what is wrong with them; status 1 where anything is
+//	format           writes meta.properties into directories that have none; a broker here does the same by itself
+//	version-mapping  the feature levels of the version of Kafka that we are like
 func storageCommand(t *call, given []string) (status int, err error) {
 	if len(given) == 0 {
 		return 0, usageError{"too few arguments"}

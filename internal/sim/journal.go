@@ -18,7 +18,7 @@ type journal struct {
 
 	mu struct {
 		sync.Mutex
-		bugs  []string // lines about panics
+		bugs []string // lines about panics
 	}
 }
 

@@ -62,7 +62,9 @@ func run(seed uint64, adjust func(*plan), to io.Writer) result {
 		w.machines = append(w.machines, newMachine(w, id))
 	}
 	w.network.flood = floodOf(&w.plan)
-	w.network.flooded = func() { w.history.violate("%d packets in %v: somebody asks without a pause", w.network.flood, time.Since(j.began)) }
+	w.network.flooded = func() {
+		w.history.violate("%d packets in %v: somebody asks without a pause", w.network.flood, time.Since(j.began))
+	}
 	networking := make(chan struct{})
 	go func() {
 		defer close(networking)

@@ -287,7 +287,7 @@ func TestPartitionThatFailsRests(t *testing.T) {
 			t.Errorf("names %v, want partition 1 again", named)
 		}
 		f.answer(q, 5, part(1, 0))
-		q, _ = f.next()
+		f.next()
 		f.reply <- nil
 	})
 }

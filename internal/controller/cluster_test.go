@@ -213,6 +213,12 @@ func TestControlledShutdownNamesWhatRemains(t *testing.T) {
 		if err != nil || fmt.Sprint(remaining) != "[t-1]" {
 			t.Error(remaining, err)
 		}
+		if _, err := one.ControlledShutdown(t.Context(), 3, P.NoBrokerEpoch); err != nil {
+			t.Error(err)
+		}
+		if remaining, err = one.ControlledShutdown(t.Context(), 2, P.NoBrokerEpoch); err != nil || len(remaining) != 0 {
+			t.Error("everybody wants to stop:", remaining, err)
+		}
 	})
 }
 

@@ -227,6 +227,19 @@ func TestTopicWithoutID(t *testing.T) {
 	})
 }
 
+// A broker of Kafka's hears who lives before it hears whom to follow.
+func TestBrokersOfKafkaHearOfLeadersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t)
+		one, two := c.start(1, true, znode.StopNever), c.start(2, false, znode.StopUnknown)
+		create(t, one.controller, NewTopic{Name: "t", Partitions: -1, ReplicationFactor: -1, Assignment: []Assignment{{0, []P.BrokerID{1, 2}}}})
+		two.stop()
+		two = c.start(2, false, znode.StopUnknown)
+		expect(t, "after its start", two.told(), "alive [1 2]",
+			"lead t-0 leader 1 epoch 1 isr [1] version 1", "alive [1 2]", "show t-0 leader 1 epoch 1 isr [1] version 1")
+	})
+}
+
 // A hung broker does not hold up the others, and learns only the newest when it is back.
 func TestHungBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

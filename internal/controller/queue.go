@@ -24,6 +24,8 @@ type queue struct {
 	broker  P.BrokerID
 	sender  sender
 	channel *peer.Channel
+	// foreign is true for a broker of Kafka's.
+	foreign bool
 	// timeout bounds the wait for one answer (controller.socket.timeout.ms).
 	timeout time.Duration
 	// answers gets what the broker answered.
@@ -82,6 +84,10 @@ func (q *queue) run(ctx context.Context) {
 
 // send tells the broker one round; false where there is no use in telling more.
 func (q *queue) send(ctx context.Context, r *round) bool {
+	// A broker of Kafka's follows only a leader that it has been told of.
+	if q.foreign && len(r.lead) > 0 && (r.refresh || r.full) && !q.ask(ctx, q.sender.updateMetadata(&round{image: r.image})) {
+		return false
+	}
 	if len(r.lead) > 0 && !q.ask(ctx, q.sender.leaderAndISR(r)) {
 		return false
 	}

@@ -10,8 +10,9 @@ import (
 
 // ControlledShutdown takes leadership and membership in in-sync sets away from a broker that wants to stop, in
 // that life of it; epoch NoBrokerEpoch means whatever life. It returns the partitions that the broker still
-// leads although they have other replicas, none of which may lead: the broker may ask again later, or stop
-// all the same. Until it is gone it becomes neither leader nor in sync again.
+// leads although others live that have replicas, none of which may lead: the broker may ask again when they have
+// caught up, or stop all the same. For what nobody else could lead it need not wait, so that the last brokers of
+// a cluster stop at once. Until it is gone it becomes neither leader nor in sync again.
 func (c *Controller) ControlledShutdown(ctx context.Context, id P.BrokerID, epoch P.BrokerEpoch) ([]P.TopicPartition, error) {
 	type outcome struct {
 		remaining []P.TopicPartition
@@ -50,7 +51,7 @@ func (t *term) shutDown(id P.BrokerID, epoch P.BrokerEpoch) ([]P.TopicPartition,
 	t.stopFollowing(id, all, written)
 	var remaining []P.TopicPartition
 	for _, tp := range partitions {
-		if p := t.cluster.image.Partition(tp); p != nil && p.Leader == id && len(p.Replicas) > 1 {
+		if p := t.cluster.image.Partition(tp); p != nil && p.Leader == id && slices.ContainsFunc(t.cluster.able(p, p.Replicas), func(other P.BrokerID) bool { return !t.cluster.departs(other) }) {
 			remaining = append(remaining, tp)
 		}
 	}

@@ -334,6 +334,7 @@ func (t *term) reach(b *metadata.Broker) {
 		channel: peer.New(func(ctx context.Context) (net.Conn, error) {
 			return options.Dial(ctx, b)
 		}, text(int64(options.BrokerID))),
+		foreign: t.cluster.stops[b.ID] == znode.StopUnknown,
 		timeout: settings.Duration("controller.socket.timeout.ms"),
 		answers: t.answers, logger: options.Logger, wake: make(chan struct{}, 1),
 	}

@@ -85,7 +85,7 @@ type Broker struct {
 	background sync.WaitGroup
 	cancel     context.CancelFunc
 
-	stopping sync.Once
+	stopping atomic.Bool   // by whoever set it; the others wait for done
 	started  chan struct{} // closed when Start returns
 	failed   chan struct{} // closed by the first failure
 	done     chan struct{}
@@ -111,10 +111,10 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	defer close(b.started)
 	began := time.Now()
 	if err := b.start(ctx); err != nil {
-		b.stopping.Do(func() { // a failure that comes now finds nothing more to stop
+		if b.stopping.CompareAndSwap(false, true) { // a failure that comes now finds nothing more to stop
 			b.abandon()
 			close(b.done)
-		})
+		}
 		return nil, err
 	}
 	b.logger.Info("serving", "broker", b.id, "cluster", b.dirs.ClusterID(), "listeners", b.Addresses(), "took", time.Since(began).Round(time.Millisecond))
@@ -171,10 +171,10 @@ func (b *Broker) Err() error {
 // Stop ends the broker in order. Where ctx ends first, it stops as after a crash.
 func (b *Broker) Stop(ctx context.Context) error {
 	var err error
-	b.stopping.Do(func() {
+	if b.stopping.CompareAndSwap(false, true) {
 		err = b.stop(ctx)
 		close(b.done)
-	})
+	}
 	<-b.done
 	return err
 }

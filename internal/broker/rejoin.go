@@ -28,6 +28,15 @@ func (b *Broker) runController(running context.Context) {
 			b.fail(fmt.Errorf("the session with the metadata store ended: %w", err))
 			return
 		}
+		if !ended(b.session()) {
+			// The store did not answer, and the session lives: with a second one this broker would find its own
+			// registration in its way.
+			b.logger.Warn("the metadata store did not answer the controller, trying again", "broker", b.id, "error", err)
+			if !pause(running, rejoinPause) {
+				return
+			}
+			continue
+		}
 		b.logger.Warn("the session with the metadata store ended, registering again", "broker", b.id, "epoch", b.view.BrokerEpoch(), "reason", err)
 		if err := b.rejoin(running); err != nil {
 			if running.Err() == nil {
@@ -53,12 +62,29 @@ func (b *Broker) rejoin(running context.Context) error {
 			return err
 		}
 		b.logger.Error("this broker is not back in its cluster yet; it serves what it leads, and tries again", "broker", b.id, "error", err)
-		pause := time.NewTimer(rejoinPause)
-		select {
-		case <-pause.C:
-		case <-running.Done():
-			pause.Stop()
-		}
+		pause(running, rejoinPause)
+	}
+}
+
+// ended reports whether a session has ended.
+func ended(s coordination.Session) bool {
+	select {
+	case <-s.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// pause lets d pass; false where ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

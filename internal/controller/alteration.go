@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/planted"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -79,7 +80,7 @@ func (c *cluster) mayJoin(p *metadata.Partition, members []Member) bool {
 		broker := c.image.Broker(m.ID)
 		seen := broker != nil && m.Epoch == broker.Epoch
 		switch {
-		case m.Epoch != P.NoBrokerEpoch && broker != nil && !seen:
+		case m.Epoch != P.NoBrokerEpoch && broker != nil && !seen && !planted.In(planted.OldLife):
 			return false
 		case slices.Contains(p.ISR, m.ID):
 			if !seen && c.standing(p, m.ID) == bounced {

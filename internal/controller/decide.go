@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/planted"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
@@ -26,7 +27,7 @@ func (c *cluster) standing(p *metadata.Partition, id P.BrokerID) member {
 	switch broker := c.image.Broker(id); {
 	case broker == nil, slices.Contains(p.Offline, id):
 		return dead
-	case int64(broker.Epoch) > p.Modified, slices.Contains(p.Doubtful, id):
+	case int64(broker.Epoch) > p.Modified && !planted.In(planted.SameEpoch), slices.Contains(p.Doubtful, id):
 		return bounced
 	}
 	return steady

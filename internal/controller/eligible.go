@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/planted"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
@@ -26,6 +27,9 @@ func (c *cluster) eligible(topic string, p, next *metadata.Partition) []P.Broker
 	least := 1
 	if c.minimum != nil {
 		least = c.minimum(topic)
+	}
+	if planted.In(planted.StaleEligible) && len(next.ISR) >= least {
+		return p.Eligible
 	}
 	foreign := next.Leader != P.NoBroker && c.stops[next.Leader] == znode.StopUnknown
 	if len(next.ISR) >= min(least, len(next.Replicas)) || foreign || next.Recovering {

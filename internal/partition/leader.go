@@ -6,6 +6,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/invariant"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/planted"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -106,7 +107,7 @@ func (l *Leader) SetMinimum(least int, now time.Duration) {
 
 // advance moves the watermark as far as it may go.
 func (l *Leader) advance(now time.Duration) {
-	if l.UnderMinimum() || l.eligible {
+	if l.UnderMinimum() || l.eligible && !planted.In(planted.StaleEligible) {
 		return
 	}
 	reached := l.end

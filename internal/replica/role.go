@@ -7,6 +7,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/partition"
+	"github.com/barnabas-mq/barnabas/internal/planted"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -92,6 +93,11 @@ func (p *Partition) follow(state *metadata.Partition, settings *config.Topic) er
 	}
 	p.resignLocked(protocol.NotLeaderOrFollower)
 	p.following = partition.Follow(state, settings.UncleanLeaderElection)
+	if planted.In(planted.WatermarkCut) && l != nil {
+		if err := p.options.Dirs.TruncateTo(p.tp, l.HighWatermark()); err != nil {
+			return err
+		}
+	}
 	p.told.Store(int32(state.LeaderEpoch))
 	return nil
 }

@@ -144,7 +144,8 @@ func (c *client) fetch(ctx context.Context, tp protocol.TopicPartition, offset i
 		return nil, err
 	}
 	q := kmsg.NewPtrFetchRequest()
-	q.Version, q.ReplicaID, q.MaxWaitMillis, q.MinBytes, q.MaxBytes, q.SessionEpoch = 11, -1, 200, 1, 1<<20, -1
+	// From version 11 on a follower would answer, too, and whoever lags far behind says OFFSET_OUT_OF_RANGE.
+	q.Version, q.ReplicaID, q.MaxWaitMillis, q.MinBytes, q.MaxBytes, q.SessionEpoch = 10, -1, 200, 1, 1<<20, -1
 	p := kmsg.NewFetchRequestTopicPartition()
 	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = tp.Partition, offset, 1<<20, -1
 	q.Topics = []kmsg.FetchRequestTopic{{Topic: tp.Topic, Partitions: []kmsg.FetchRequestTopicPartition{p}}}

@@ -38,7 +38,7 @@ var baseProperties = [...]string{
 	"replica.fetch.backoff.ms=100", "controller.socket.timeout.ms=3000", "request.timeout.ms=4000",
 	"offsets.topic.num.partitions=2", "offsets.topic.replication.factor=3", "offsets.commit.timeout.ms=2000",
 	"replica.high.watermark.checkpoint.interval.ms=1000", "leader.imbalance.check.interval.seconds=7", "controlled.shutdown.retry.backoff.ms=500",
-	"log.initial.task.delay.ms=1000", "auto.create.topics.enable=false",
+	"min.insync.replicas=2", "log.initial.task.delay.ms=1000", "auto.create.topics.enable=false",
 }
 
 // newPlan draws the plan of a seed. First it is drawn which kinds of faults there are at all, since some bugs need
@@ -51,7 +51,7 @@ func newPlan(d dice) plan {
 		length: d.between(8*time.Second, 25*time.Second, "length", 0),
 	}
 	var kinds []func(dice, uint64, plan) fault
-	for i, kind := range []func(dice, uint64, plan) fault{killFault, restartFault, cutFault, storeCutFault, expiryFault, storeTroubleFault} {
+	for i, kind := range []func(dice, uint64, plan) fault{killFault, restartFault, cutFault, storeCutFault, expiryFault, storeTroubleFault, powerFault} {
 		if d.chance(0.5, "kind", uint64(i)) {
 			kinds = append(kinds, kind)
 		}
@@ -93,6 +93,18 @@ func killFault(d dice, n uint64, p plan) fault {
 	return fault{kind: "kill", text: fmt.Sprintf("broker %d for %v", id, down), do: func(ctx context.Context, w *world) {
 		m := w.machines[id]
 		m.crash(true, 1)
+		w.after(down, func() { m.revive(ctx) })
+	}}
+}
+
+// powerFault takes the power of the one machine that may lose it: of its disk only what was synced is certain to
+// stay. Two such machines could lose what both have acknowledged, as the cluster does not sync.
+func powerFault(d dice, n uint64, p plan) fault {
+	id, down := int(d.throw("fragile", 0)%uint64(p.brokers)), d.between(10*time.Millisecond, 6*time.Second, "down", n)
+	keep := float64(d.throw("keep", n)%5) / 4
+	return fault{kind: "power", text: fmt.Sprintf("of broker %d for %v, a share of %v stays", id, down, keep), do: func(ctx context.Context, w *world) {
+		m := w.machines[id]
+		m.crash(false, keep)
 		w.after(down, func() { m.revive(ctx) })
 	}}
 }

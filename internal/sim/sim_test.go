@@ -17,7 +17,7 @@ import (
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed")
 	seedCount = flag.Int("seeds", 12, "how many seeds are run")
-	replicas  = flag.Int("replicas", 1, "replicas of each partition; with 1 nothing is replicated")
+	replicas  = flag.Int("replicas", 3, "replicas of each partition; with 1 nothing is replicated")
 	journalTo = flag.String("journal", "", "file for what everybody says during the run of one seed")
 )
 
@@ -58,7 +58,7 @@ func adjust(p *plan) {
 	}
 	p.replicas = *replicas
 	p.topic = [][2]string{{"min.insync.replicas", "1"}, {"segment.ms", "3000"}}
-	p.properties = append(p.properties, "offsets.topic.replication.factor=1")
+	p.properties = append(p.properties, "offsets.topic.replication.factor=1", "min.insync.replicas=1")
 }
 
 // check fails the test where a rule was broken, and says how to see it again.

@@ -216,6 +216,9 @@ func (f *fetch) keepResult(result fetchResult) bool {
 	if !news {
 		return false
 	}
+	if f.follower && part.toldStart >= 0 && result.start != part.toldStart {
+		f.failed = true // who deletes records waits until the followers have heard of it
+	}
 	f.failed = f.failed || result.err != nil || result.diverging != nil || result.preferred != protocol.NoBroker
 	f.found += result.slice.Length
 	f.left -= result.slice.Length

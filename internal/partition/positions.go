@@ -41,7 +41,7 @@ func newFollower(id P.BrokerID, inSync bool, now time.Duration) follower {
 
 // forget drops what is known.
 func (f *follower) forget() {
-	*f = follower{id: f.id, epoch: P.NoBrokerEpoch, end: P.NoOffset, leaderEnd: P.NoOffset, caughtUp: never, left: never, fetched: never, refused: never}
+	*f = follower{id: f.id, epoch: P.NoBrokerEpoch, end: P.NoOffset, start: P.NoOffset, leaderEnd: P.NoOffset, caughtUp: never, left: never, fetched: never, refused: never}
 }
 
 // leftBehind notes that the leader appends behind end.
@@ -131,6 +131,17 @@ func (l *Leader) Lag(id P.BrokerID) int64 {
 		return 0
 	}
 	return int64(l.end - max(f.end, 0))
+}
+
+// LowWatermark is the smallest log start offset of the in-sync replicas, of which own is this leader's: records
+// before it are gone whoever leads next. NoOffset while a member has not said where its log begins.
+func (l *Leader) LowWatermark(own P.Offset) P.Offset {
+	for i := range l.followers {
+		if f := &l.followers[i]; f.start < own && slices.Contains(l.wide, f.id) {
+			own = f.start
+		}
+	}
+	return own
 }
 
 // Reader is an in-sync follower that consumers may read from.

@@ -100,11 +100,8 @@ func (p *Partition) takeRecords(l *log.Log, got *fetched) partition.Step {
 			return p.failed(err)
 		}
 	}
-	switch {
-	case l.HighWatermark() != before:
-		p.watchers.notify(everybody)
-	case len(batches) > 0:
-		p.watchers.notify(followers)
+	if l.HighWatermark() != before {
+		p.watchers.notify(consumers)
 	}
 	return partition.Step{Kind: partition.Append}
 }

@@ -331,3 +331,37 @@ func TestFollowerOnAFullDisk(t *testing.T) {
 		t.Error("the logs differ")
 	}
 }
+
+// Who deletes records is answered when they are gone from all that may lead next.
+func TestDeletedRecordsGoEverywhere(t *testing.T) {
+	c := newCouple(t, 2)
+	c.elect(1, 1, 1, 2)
+	c.write(1, 4)
+	for range 3 {
+		c.fetch(2, 1)
+	}
+	p := c.at(1)
+	epoch, err := p.DeleteBefore(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- p.WaitDeleted(t.Context(), epoch, 3) }()
+	c.fetch(2, 1) // learns of it
+	if b := c.at(2).Bounds(); b.Start != 3 {
+		t.Errorf("the follower's log begins at %d, want 3", b.Start)
+	}
+	if low := p.leader.LowWatermark(3); low != 0 {
+		t.Errorf("low watermark %d before the follower has said so, want 0", low)
+	}
+	c.fetch(2, 1) // says so
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if epoch, err = p.DeleteBefore(t.Context(), 4); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, "a follower that says nothing", p.WaitDeleted(over, epoch, 4), protocol.CodeOf(context.Canceled))
+}

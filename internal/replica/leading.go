@@ -29,6 +29,7 @@ func (p *Partition) Followed(ctx context.Context, q partition.Fetch, epoch proto
 		return err
 	}
 	p.publish(watermark)
+	p.lowered()
 	if p.leader.MayExpand(q.Replica, now) {
 		p.proposeLocked(now)
 	}
@@ -40,7 +41,42 @@ func (p *Partition) Followed(ctx context.Context, q partition.Fetch, epoch proto
 func (p *Partition) ledLocked() {
 	p.under.Store(p.leader.UnderMinimum())
 	p.publish(p.leader.Watermark())
+	p.lowered()
 	p.proposeLocked(p.options.clock())
+}
+
+// lowered takes over where the low watermark stands now. It needs the lock.
+func (p *Partition) lowered() {
+	if low := p.leader.LowWatermark(p.Bounds().Start); low != p.low {
+		p.low = low
+		p.starts.advance(low)
+	}
+}
+
+// DeleteBefore moves the log start offset up, as DeleteRecords does, and returns the leader epoch for
+// [Partition.WaitDeleted].
+func (p *Partition) DeleteBefore(ctx context.Context, before protocol.Offset) (protocol.LeaderEpoch, error) {
+	if err := p.acquire(ctx); err != nil {
+		return protocol.NoLeaderEpoch, err
+	}
+	defer p.release()
+	if p.leader == nil {
+		return protocol.NoLeaderEpoch, *p.refusal.Load()
+	}
+	if l := p.log.Load(); l != nil {
+		if err := l.AdvanceStart(before); err != nil {
+			return protocol.NoLeaderEpoch, err
+		}
+	}
+	p.lowered()
+	p.watchers.notify(followers)
+	return p.leader.Epoch, nil
+}
+
+// WaitDeleted waits until all in-sync replicas have moved their log start offsets to before: then the records are
+// gone whoever leads next. When ctx ends first, the leader has moved, and the others follow.
+func (p *Partition) WaitDeleted(ctx context.Context, epoch protocol.LeaderEpoch, before protocol.Offset) error {
+	return p.wait(ctx, &p.starts, epoch, before)
 }
 
 // proposeLocked asks the controller for what the machine wants. It needs the lock.

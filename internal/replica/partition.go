@@ -38,12 +38,14 @@ type Partition struct {
 	refusal atomic.Pointer[error]
 
 	commits  commitWaiters
+	starts   commitWaiters // for the low watermark
+	low      protocol.Offset
 	watchers watchers
 }
 
 func newPartition(tp protocol.TopicPartition, id protocol.TopicID, o *shared) *Partition {
 	p := &Partition{tp: tp, id: id, options: o, lock: make(chan struct{}, 1)}
-	p.following = nobody
+	p.following, p.low = nobody, protocol.NoOffset
 	p.term.Store(int64(noTerm))
 	p.told.Store(int32(protocol.NoLeaderEpoch))
 	p.refuse(protocol.NotLeaderOrFollower)
@@ -172,7 +174,7 @@ func (p *Partition) publish(watermark protocol.Offset) {
 	}
 	p.commits.advance(watermark)
 	if moved {
-		p.watchers.notify(everybody)
+		p.watchers.notify(consumers)
 	}
 }
 

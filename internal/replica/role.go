@@ -124,6 +124,8 @@ func (p *Partition) resignLocked(reason error) {
 	p.leader = nil
 	p.under.Store(false)
 	p.commits.fail(protocol.NotLeaderOrFollower)
+	p.starts.fail(protocol.NotLeaderOrFollower)
+	p.low = protocol.NoOffset
 	p.watchers.notify(everybody)
 }
 

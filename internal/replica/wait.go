@@ -9,7 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// commitWaiters are the requests that wait for the high watermark of one partition.
+// commitWaiters are the requests that wait for a watermark of one partition, the high one or the low one.
 type commitWaiters struct {
 	mu        sync.Mutex
 	watermark protocol.Offset
@@ -83,12 +83,16 @@ func (p *Partition) Committed(epoch protocol.LeaderEpoch, end protocol.Offset) b
 // epoch: NOT_LEADER_OR_FOLLOWER where it has not, since another leader may then have cut the records. When
 // ctx ends first, the outcome is unknown.
 func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end protocol.Offset) error {
+	return p.wait(ctx, &p.commits, epoch, end)
+}
+
+func (p *Partition) wait(ctx context.Context, on *commitWaiters, epoch protocol.LeaderEpoch, end protocol.Offset) error {
 	// First registered, then compared: a leadership that ends in between has either failed the waiter, or is
 	// seen in the comparison.
-	waiter := p.commits.add(end)
+	waiter := on.add(end)
 	if !term(p.term.Load()).covers(epoch) {
 		if waiter != nil {
-			p.commits.remove(waiter)
+			on.remove(waiter)
 		}
 		return protocol.NotLeaderOrFollower
 	}
@@ -99,7 +103,7 @@ func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end pr
 	case err := <-waiter.done:
 		return err
 	case <-ctx.Done():
-		p.commits.remove(waiter)
+		on.remove(waiter)
 	}
 	select { // both may have come at once, and then the commit counts
 	case err := <-waiter.done:

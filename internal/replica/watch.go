@@ -48,14 +48,15 @@ type Watch struct {
 type audience int8
 
 const (
-	everybody audience = iota
-	followers          // who reads up to the log end
+	consumers audience = iota // who reads up to the high watermark
+	followers                 // who reads up to the log end
+	everybody
 )
 
-// Watch makes watcher learn, under key, of a moved watermark and of a change of leadership of p; a follower
-// also of records that are not committed yet. Consumers cannot read those, and sleep on.
+// Watch makes watcher learn, under key, of changes of leadership of p, and of records that it may read: a consumer
+// when they are committed, a follower when they are appended. Each sleeps through the other.
 func (p *Partition) Watch(watcher *Watcher, key int, follower bool) *Watch {
-	w := &Watch{watcher: watcher, partition: p, key: key}
+	w := &Watch{watcher: watcher, partition: p, key: key, of: consumers}
 	if follower {
 		w.of = followers
 	}
@@ -115,7 +116,7 @@ type watchers struct {
 	all   []*Watch
 }
 
-// notify tells everybody, or the followers.
+// notify tells those of an audience.
 func (ws *watchers) notify(to audience) {
 	if ws.count.Load() == 0 {
 		return

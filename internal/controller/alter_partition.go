@@ -50,32 +50,18 @@ func (t *term) alterPartitions(leader P.BrokerID, epoch P.BrokerEpoch, alteratio
 	var all []decided
 	at := map[P.TopicPartition]int{}
 	for i := range alterations {
-		a := alterations[i]
-		r := &results[i]
-		r.TopicPartition, r.TopicID = a.TopicPartition, a.TopicID
-		topic, err := t.meant(&a)
-		if err != nil {
-			r.Err = err
-			continue
+		d, err := t.planAlteration(leader, &alterations[i], &results[i])
+		if _, twice := at[d.TopicPartition]; err == nil && twice && d.to != nil {
+			err = errAskAgain
 		}
-		p := topic.Partition(a.Partition)
-		if _, twice := at[a.TopicPartition]; p == nil || t.look.state[a.TopicPartition] || twice {
-			r.Err = P.UnknownTopicOrPartition
-			if p != nil {
-				r.Err = errAskAgain // its state has to be read first
-			}
-			continue
-		}
-		next, err := alter(&t.cluster, leader, p, a)
-		switch {
+		switch results[i].Err = err; {
 		case err != nil:
-			r.Err = err
 			t.look.brokers = t.look.brokers || P.CodeOf(err) == P.IneligibleReplica
-		case next == nil:
-			r.State = p
+		case d.to == nil:
+			results[i].State = d.from
 		default:
-			at[a.TopicPartition] = i
-			all = append(all, decided{TopicPartition: a.TopicPartition, topicID: topic.ID, from: p, to: next, why: whyAltered(p, next)})
+			at[d.TopicPartition] = i
+			all = append(all, d)
 		}
 	}
 	written, err := t.write(all)
@@ -87,6 +73,27 @@ func (t *term) alterPartitions(leader P.BrokerID, epoch P.BrokerEpoch, alteratio
 		}
 	}
 	return results, nil, err
+}
+
+// planAlteration says what one partition becomes; no new state where it is so already.
+func (t *term) planAlteration(leader P.BrokerID, a *Alteration, r *Altered) (decided, error) {
+	r.TopicPartition, r.TopicID = a.TopicPartition, a.TopicID
+	topic, err := t.meant(a)
+	if err != nil {
+		return decided{}, err
+	}
+	p := topic.Partition(a.Partition)
+	switch {
+	case p == nil:
+		return decided{}, P.UnknownTopicOrPartition
+	case t.look.state[a.TopicPartition]: // it has to be read first
+		return decided{}, errAskAgain
+	}
+	next, err := alter(&t.cluster, leader, p, *a)
+	if err != nil || next == nil {
+		return decided{TopicPartition: a.TopicPartition, from: p}, err
+	}
+	return decided{TopicPartition: a.TopicPartition, topicID: topic.ID, from: p, to: next, why: whyAltered(p, next)}, nil
 }
 
 // errAskAgain answers for a partition whose state could not be written as this controller knew it. The leader

@@ -65,6 +65,9 @@ func someOf(r *rand.Rand, of ...P.BrokerID) []P.BrokerID {
 // they are. Some leaders know what is not so any more.
 func (c *cast) propose(ctx context.Context, controller *Controller, r *rand.Rand) {
 	image := controller.Image()
+	if image == nil { // it has just been deposed
+		return
+	}
 	for _, name := range image.Topics() {
 		for i, p := range image.Topic(name).Partitions {
 			leader := image.Broker(p.Leader)

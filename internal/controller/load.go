@@ -31,6 +31,26 @@ func (t *term) load() error {
 	if err != nil {
 		return err
 	}
+	t.begin(brokers, topics)
+	if err := t.markDeletions(marked); err != nil {
+		t.look.deletions = true
+		if err := t.survive(err); err != nil {
+			return err
+		}
+	}
+	if err := t.survive(t.decide(t.all())); err != nil {
+		return err
+	}
+	if err := t.survive(t.resumeMoves()); err != nil {
+		return err
+	}
+	t.controller.options.Logger.Info("controller: loaded the cluster", "brokers", len(brokers), "topics", len(topics),
+		"partitions", t.cluster.image.PartitionCount(), "took", t.controller.options.Now().Sub(began))
+	return nil
+}
+
+// begin takes over what was read.
+func (t *term) begin(brokers []znode.Registration, topics []metadata.PutTopic) {
 	changes := []metadata.Change{metadata.SetController{ID: t.controller.options.BrokerID, Epoch: t.cluster.epoch}}
 	for _, b := range brokers {
 		changes = append(changes, metadata.PutBroker{Broker: &b.Broker})
@@ -44,24 +64,9 @@ func (t *term) load() error {
 	if t.cluster.settling {
 		t.settle = time.After(settleTime)
 	}
-	if err := t.markDeletions(marked); err != nil {
-		t.look.deletions = true
-		if err := t.survive(err); err != nil {
-			return err
-		}
-	}
-	if err := t.survive(t.decide(t.all())); err != nil {
-		return err
-	}
-	if err := t.survive(t.resumeMoves()); err != nil {
-		return err
-	}
 	t.look.requests, t.look.notifications = true, true
 	t.armBalance(firstBalance)
 	t.widening = time.After(widenAfter)
-	t.controller.options.Logger.Info("controller: loaded the cluster", "brokers", len(brokers), "topics", len(topics),
-		"partitions", t.cluster.image.PartitionCount(), "took", t.controller.options.Now().Sub(began))
-	return nil
 }
 
 // all lists every partition.

@@ -32,28 +32,13 @@ func (t *term) ordered(a answer, response *kmsg.LeaderAndISRResponse, whole P.Co
 	if !ok {
 		return nil
 	}
-	type place struct {
-		topic     P.TopicID
-		partition int32
-	}
-	codes := map[place]P.Code{}
-	ends := map[P.TopicPartition]logEnd{}
-	for _, topic := range response.Topics {
-		for _, p := range topic.Partitions {
-			codes[place{topic.TopicID, p.Partition}] = P.Code(p.ErrorCode)
-			if epoch, end, ok := peer.End(&p.UnknownTags); ok {
-				if of := t.cluster.image.TopicByID(topic.TopicID); of != nil {
-					ends[P.TopicPartition{Topic: of.Name, Partition: p.Partition}] = logEnd{a.epoch, epoch, end}
-				}
-			}
-		}
-	}
+	codes, ends := t.saidOf(a, response)
 	var offline, served []P.TopicPartition
 	for _, topic := range request.TopicStates {
 		for _, p := range topic.PartitionStates {
 			code := whole
 			if code == P.None {
-				code = codes[place{topic.TopicID, p.Partition}]
+				code = codes[answered{topic.TopicID, p.Partition}]
 			}
 			tp := P.TopicPartition{Topic: topic.Topic, Partition: p.Partition}
 			t.judge(a.broker, tp, p.IsNew, code)
@@ -69,13 +54,36 @@ func (t *term) ordered(a answer, response *kmsg.LeaderAndISRResponse, whole P.Co
 	if b := t.cluster.image.Broker(a.broker); b == nil || b.Epoch != a.epoch {
 		return nil // it has begun another life
 	}
-	if err := t.setOffline(a.broker, offline, true); err != nil {
-		return t.survive(err)
+	err := t.setOffline(a.broker, offline, true)
+	if err == nil {
+		err = t.setOffline(a.broker, served, false)
 	}
-	if err := t.setOffline(a.broker, served, false); err != nil {
-		return t.survive(err)
+	if err == nil {
+		err = t.learnEnds(a.broker, ends)
 	}
-	return t.survive(t.learnEnds(a.broker, ends))
+	return t.survive(err)
+}
+
+// answered is a partition as LeaderAndIsr names it in its answer.
+type answered struct {
+	topic     P.TopicID
+	partition int32
+}
+
+// saidOf takes out of an answer what the broker said of each partition, and what its replicas without a leader
+// hold.
+func (t *term) saidOf(a answer, response *kmsg.LeaderAndISRResponse) (map[answered]P.Code, map[P.TopicPartition]logEnd) {
+	codes, ends := map[answered]P.Code{}, map[P.TopicPartition]logEnd{}
+	for _, topic := range response.Topics {
+		for _, p := range topic.Partitions {
+			codes[answered{topic.TopicID, p.Partition}] = P.Code(p.ErrorCode)
+			epoch, end, ok := peer.End(&p.UnknownTags)
+			if of := t.cluster.image.TopicByID(topic.TopicID); ok && of != nil {
+				ends[P.TopicPartition{Topic: of.Name, Partition: p.Partition}] = logEnd{a.epoch, epoch, end}
+			}
+		}
+	}
+	return codes, ends
 }
 
 // judge notes what a broker answered for one partition.

@@ -382,14 +382,23 @@ func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
 		case <-f.session.watcher.Wake():
 			f.look()
 		case <-timer.C:
+			f.lookAgain()
 			return
 		case <-f.next: // there are other partitions to follow
+			f.lookAgain()
 			return
 		case <-f.api.draining(): // the broker stops, and waits for this answer
 			return
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// lookAgain finds out what a follower is to learn although it does not wait for it: what is committed.
+func (f *fetch) lookAgain() {
+	if f.follower {
+		f.look()
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 // Watcher learns which of the partitions that it watches may have something new. It coalesces: however
 // much happens before [Watcher.Take], each partition is reported once. One goroutine uses it at a time.
 //
-//	partition: notify ── marked? ──▶ yes: nothing              one atomic swap an append
-//	                         └─────▶ no: key into dirty, wake
+//	partition: notify ── woken for it? ──▶ yes: nothing        one atomic swap an append
+//	                         └───────────▶ no: key into dirty, wake
 //	request:   Wake ─▶ Take ─▶ Arm each ─▶ look at each        Arm before the look, or what
 //	                                                           comes during it would be lost
 type Watcher struct {
@@ -40,9 +40,16 @@ type Watch struct {
 	partition *Partition
 	key       int
 	of        audience
-	at        int         // place in watchers.all, whose lock guards it; -1 after Close
-	marked    atomic.Bool // the key is in dirty
+	at        int // place in watchers.all, whose lock guards it; -1 after Close
+	marked    atomic.Int32
 }
+
+// What a watch has told its watcher since it was armed.
+const (
+	armed  int32 = iota
+	noted        // the key is in dirty
+	roused       // and the watcher was woken for it
+)
 
 // audience says who is to learn of something.
 type audience int8
@@ -54,7 +61,8 @@ const (
 )
 
 // Watch makes watcher learn, under key, of changes of leadership of p, and of records that it may read: a consumer
-// when they are committed, a follower when they are appended. Each sleeps through the other.
+// when they are committed, a follower when they are appended. What is committed a follower learns with the next
+// answer, as with Kafka, and is not woken for it.
 func (p *Partition) Watch(watcher *Watcher, key int, follower bool) *Watch {
 	w := &Watch{watcher: watcher, partition: p, key: key, of: consumers}
 	if follower {
@@ -71,7 +79,7 @@ func (p *Partition) Watch(watcher *Watcher, key int, follower bool) *Watch {
 
 // Arm makes the watch report again: whoever took its key calls it before looking at the partition, so that
 // what happens during the look is not lost.
-func (w *Watch) Arm() { w.marked.Store(false) }
+func (w *Watch) Arm() { w.marked.Store(armed) }
 
 // Partition is what is watched.
 func (w *Watch) Partition() *Partition { return w.partition }
@@ -97,16 +105,29 @@ func (w *Watch) Close() {
 
 // mark puts the key among the dirty ones and wakes the watcher.
 func (w *Watch) mark() {
-	if w.marked.Swap(true) {
+	switch w.marked.Swap(roused) {
+	case roused:
 		return
+	case armed:
+		w.watcher.add(w.key)
 	}
-	w.watcher.mu.Lock()
-	w.watcher.dirty = append(w.watcher.dirty, w.key)
-	w.watcher.mu.Unlock()
 	select {
 	case w.watcher.wake <- struct{}{}:
 	default:
 	}
+}
+
+// note puts the key among the dirty ones for when the watcher looks the next time.
+func (w *Watch) note() {
+	if w.marked.CompareAndSwap(armed, noted) {
+		w.watcher.add(w.key)
+	}
+}
+
+func (w *Watcher) add(key int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dirty = append(w.dirty, key)
 }
 
 // watchers are the watches on one partition.
@@ -124,8 +145,11 @@ func (ws *watchers) notify(to audience) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, w := range ws.all {
-		if to == everybody || w.of == to {
+		switch {
+		case to == everybody || w.of == to:
 			w.mark()
+		case w.of == followers:
+			w.note()
 		}
 	}
 }

@@ -18,6 +18,21 @@ import (
 //	  └───────────────┘   └───────────────────── Stable ◄──────────────────┘ assigned
 //
 // Kafka's Dead is the state of a group that does not exist.
+//
+// Who moves it, and what goes into the log on the way:
+//
+//	Empty → Preparing          the first JoinGroup of a new member; nothing is written
+//	Preparing → Completing     the last JoinGroup that was waited for, a leave of whom it waited for, or joinTimer:
+//	                           the generation rises here and nowhere else; nothing is written
+//	Preparing → Empty          the same, where nobody is left: a record without members
+//	Completing → Stable        the leader's SyncGroup, once the record with all assignments is appended
+//	Completing → Preparing     a new member, changed metadata, a leave, a lost session, syncTimer, an assignment
+//	                           that the log refused; nothing is written
+//	Stable → Preparing         the same, and a leader that joins again
+//
+// So the log holds only generations that were shared out, and empty ones. A coordinator that takes over in the
+// middle of a rebalance finds the group Stable in the generation before it; members that have learned a higher
+// one get ILLEGAL_GENERATION from it, and join again.
 type state int8
 
 const (
@@ -76,6 +91,9 @@ type classicGroup struct {
 	// persisted is set once there is a record of the group in the log.
 	persisted bool
 
+	// joinTimer runs in PreparingRebalance only: the initial delay of a group that was empty, else the longest
+	// rebalance timeout. syncTimer runs from the end of a rebalance until every member has sent SyncGroup, also
+	// in Stable: a member that joined and then says nothing would hold partitions that nobody reads.
 	joinTimer timer
 	syncTimer timer
 }
@@ -120,6 +138,9 @@ func (c *classicGroup) add(m *member) {
 }
 
 // enlist makes a member findable.
+//
+// Everything that is counted or indexed by a member's fields is kept here and in strike, so that whoever
+// changes an id, a protocol list or a waiting JoinGroup strikes the member first and enlists it afterwards.
 func (c *classicGroup) enlist(m *member) {
 	c.byID[m.id] = m
 	if m.instanceID != nil {
@@ -172,6 +193,10 @@ func (c *classicGroup) removePending(machine *Machine, id string) {
 }
 
 // check says why a request of a member is refused: it is not known, or another has taken its instance id.
+//
+// The order matters to static members (KIP-345): an instance id that is known under another member id means
+// that a newer process has taken the place, and the old one must hear FENCED_INSTANCE_ID, which is fatal to it.
+// With UNKNOWN_MEMBER_ID it would join again, and the two would take the place from each other for ever.
 func (c *classicGroup) check(memberID string, instanceID *string) protocol.Code {
 	if instanceID != nil {
 		owner := c.byInstance[*instanceID]
@@ -213,6 +238,13 @@ func (c *classicGroup) stateName() string { return c.state.String() }
 func (c *classicGroup) empty() bool { return c.state == empty }
 
 // checkCommit says why offsets may not be committed.
+//
+// A generation below 0 means that the client is in no group, as those that assign partitions by hand and the
+// tools that reset offsets. They may commit while nobody is in the group; with members in it their commit would
+// move the readers' place behind their backs. During CompletingRebalance a plain commit is refused with
+// REBALANCE_IN_PROGRESS, since its sender may not own the partitions any more; a transactional one
+// must not be, for its producer would have to abort for a matter that ends by itself (KIP-447 fences it by
+// generation instead).
 func (c *classicGroup) checkCommit(who committer) protocol.Code {
 	anonymous := who.generation < 0
 	if anonymous && c.state == empty {
@@ -261,6 +293,14 @@ func (c *classicGroup) subscribedTo(topic string) bool {
 
 // unusedSince is when the retention of an offset began: for a group that members have left, when the last
 // one did; else when it was committed (KIP-211). A group with members keeps what it may be using.
+//
+//	simple group (no protocol type)        each offset from its own commit
+//	Empty, state time known                all offsets from when the last member left
+//	Empty, record older than that field    each offset from its own commit
+//	Stable consumers, topics known         topics that nobody subscribes to (see subscribedTo), from their commit
+//	anything else                          never: what members of other protocols read is unknown
+//
+// The state time is in the record, so that a takeover does not begin the retention anew (KAFKA-10401).
 func (c *classicGroup) unusedSince(o committed) (int64, bool) {
 	switch {
 	case c.protocolType == "":

@@ -9,6 +9,20 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/shard"
 )
 
+// A JoinGroup goes one of these ways, in this order of checks:
+//
+//	no room (group.max.size)           GROUP_MAX_SIZE_REACHED, and a member that asks is one no longer
+//	no protocol in common              INCONSISTENT_GROUP_PROTOCOL
+//	member id, handed out before       the pending id becomes a member, which waits
+//	member id of a member              waits, or gets the present generation again where nothing has changed
+//	member id unknown                  UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID: the client begins anew
+//	no member id, instance id in use   the static member takes its own place (classic_static.go)
+//	no member id, version 4 and up     MEMBER_ID_REQUIRED with a fresh id, no member yet (KIP-394)
+//	no member id, older                a member at once, which waits
+//
+// To wait means that the answer is made when the rebalance ends; the request holds a ticket, not a goroutine of
+// the machine.
+
 const (
 	// joinNeedsMemberID is the first version of JoinGroup whose clients come back with the id they are
 	// given (KIP-394).
@@ -29,6 +43,9 @@ type joiner struct {
 func (j *joiner) sessionTimeout() time.Duration { return millis(j.request.SessionTimeoutMillis) }
 
 // rebalanceTimeout is the session timeout for the clients of version 0, which have no other.
+//
+// Version 0 decodes to 0, and -1 is how later clients leave it out. Taken literally either ends the rebalance
+// at once and evicts everybody who has not joined in that instant, over and over (KAFKA-8653).
 func (j *joiner) rebalanceTimeout() time.Duration {
 	if j.request.Version == 0 || j.request.RebalanceTimeoutMillis < 0 {
 		return j.sessionTimeout()
@@ -106,6 +123,9 @@ func (m *Machine) turnAway(now shard.Now, c *classicGroup, j *joiner) shard.Deci
 
 // handOutID answers with a member id to come back with, so that clients that only retry leave no members
 // behind (KIP-394).
+//
+// The id counts as somebody to wait for until it comes back or its session timeout is over: a rebalance that
+// ended in between would have to be followed by another one at once.
 func (m *Machine) handOutID(now shard.Now, c *classicGroup, j *joiner) shard.Decision {
 	p := &pendingMember{}
 	if c.pending == nil {
@@ -144,6 +164,8 @@ func (m *Machine) joinKnown(now shard.Now, c *classicGroup, j *joiner) shard.Dec
 			return shard.Decision{}
 		}
 	case stable:
+		// A follower that joins with the same metadata has lost an answer. Giving it the present generation
+		// spares the whole group a rebalance.
 		if same && c.leader != id {
 			m.answerJoin(j.ticket, c.joinAnswer(mb))
 			return shard.Decision{}
@@ -232,6 +254,9 @@ func (m *Machine) answerJoin(to shard.Ticket, r *kmsg.JoinGroupResponse) {
 
 // JoinGone is told when the connection of a waiting JoinGroup is gone. A client that does not know its member
 // id will come back as somebody else, so that member is removed; others may come back for the answer.
+//
+// Clients before version 4 that lose the connection while they wait retry without an id, every few seconds, and
+// each try would leave another member behind that the rebalance then waits for (KAFKA-7610).
 func (m *Machine) JoinGone(now shard.Now, id string, ticket shard.Ticket) shard.Decision {
 	g := m.groups[id]
 	if g == nil || g.classic == nil {

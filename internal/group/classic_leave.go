@@ -9,6 +9,9 @@ import (
 
 // LeaveGroup takes members out of a group, on their own wish or an admin's. The error of the response is that
 // of the group; members have their own.
+//
+// Several members go in one decision, so that an admin who removes all of them (KIP-345, used by Streams' reset
+// tool) causes one rebalance.
 func (m *Machine) LeaveGroup(now shard.Now, id string, members []kmsg.LeaveGroupRequestMember) (*kmsg.LeaveGroupResponse, shard.Decision) {
 	response := &kmsg.LeaveGroupResponse{}
 	g := m.groups[id]

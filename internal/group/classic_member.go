@@ -11,6 +11,16 @@ import (
 )
 
 // member is a member of a classic group.
+//
+// It belongs to one classicGroup and is never shared. Its life:
+//
+//	JoinGroup ─► fresh, waits in join ─► answered, one generation on ─► waits in sync ─► assigned
+//	                   ▲                                                                    │
+//	                   └──────────────── not fresh, waits in join ◄──── joins again ────────┘
+//
+// It ends by LeaveGroup, by its session, by not asking for its assignment in time, and where it is dynamic by not
+// joining in time. The session counts only while the member does not wait for us; heartbeats, commits and answers
+// start it anew.
 type member struct {
 	id string
 	// instanceID makes the member static (KIP-345): it keeps its place through a restart.

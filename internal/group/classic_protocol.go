@@ -25,6 +25,10 @@ func (c *classicGroup) common(protocol string) bool { return c.speakers[protocol
 
 // vote is the protocol that most members like best among those that all speak; of several with as many
 // votes, the one voted for first.
+//
+// Every member has one vote, for the first protocol in its list that all speak. Counting first choices alone
+// would elect one that somebody cannot speak, as when range is rolled over to cooperative-sticky one process at
+// a time: [range, cooperative], [cooperative, range] and [cooperative] must agree on cooperative.
 func (c *classicGroup) vote() string {
 	var candidates []string
 	votes := map[string]int{}

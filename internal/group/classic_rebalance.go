@@ -11,6 +11,15 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/shard"
 )
 
+// A rebalance in three phases. Members' requests are what drives it; the coordinator can only refuse and wait:
+//
+//	prepare    members learn of it from their next Heartbeat (REBALANCE_IN_PROGRESS) and send JoinGroup, which waits
+//	complete   generation + 1, a protocol is voted for; every JoinGroup is answered, the leader's with all members
+//	assign     members send SyncGroup, which waits for the leader's; its assignments are written, then handed out
+//
+// Its end is bounded by the longest rebalance timeout in the first phase (joinTimer) and again in the last one
+// (syncTimer).
+
 // rebalanceOrComplete starts a rebalance, or ends the one that is on if that was all it waited for.
 func (m *Machine) rebalanceOrComplete(now shard.Now, c *classicGroup, reason string) shard.Decision {
 	if c.state != preparingRebalance {
@@ -60,6 +69,12 @@ func (c *classicGroup) joinTimeout(m *Machine, now shard.Now) shard.Decision {
 
 // delayInitial waits for more members of a group that has just begun: as long as some come, but not longer
 // than their rebalance timeout.
+//
+//	|-- delay --|-- delay --|- rest -|      each piece is begun only if somebody came in the one before
+//	|------ rebalance timeout -------|      of those who are members when the rebalance begins
+//
+// A deployment that starts fifty consumers within a few seconds then rebalances once instead of fifty times
+// (KIP-134). joinedMeanwhile is what decides; a join does not touch the timer.
 func (m *Machine) delayInitial(now shard.Now, c *classicGroup, delay, remaining time.Duration) {
 	m.timers.start(&c.joinTimer, now, delay, func(m *Machine, now shard.Now) shard.Decision {
 		if !c.joinedMeanwhile || remaining == 0 {
@@ -81,6 +96,7 @@ func (m *Machine) completeJoin(now shard.Now, c *classicGroup) shard.Decision {
 			c.remove(m, mb)
 		}
 	}
+	// A leader must have joined: only a waiting JoinGroup can be told whom to assign to.
 	if !c.electLeader() && len(c.members) > 0 {
 		// Only static members are left, and none of them has joined. Their sessions will end this.
 		m.timers.start(&c.joinTimer, now, c.rebalanceTimeout(), c.joinTimeout)
@@ -122,6 +138,9 @@ func (c *classicGroup) electLeader() bool {
 
 // becomeEmpty is the generation that nobody is in. If it cannot be written, nothing is lost: a coordinator
 // that takes over has the members of the last generation time out.
+//
+// The generation is written although nobody is in it: with it go the state time, from which the offsets'
+// retention counts, and the number that the next generation must exceed.
 func (m *Machine) becomeEmpty(now shard.Now, c *classicGroup) shard.Decision {
 	c.protocol = ""
 	c.learnTopics()
@@ -155,6 +174,9 @@ func (c *classicGroup) syncTimeout(m *Machine, now shard.Now) shard.Decision {
 }
 
 // lose takes out a member, and does what follows for the others.
+//
+// The rebalance may have been waiting for just this member, so that its end is looked at again; a coordinator
+// that forgets this hangs until the rebalance timeout.
 func (m *Machine) lose(now shard.Now, c *classicGroup, mb *member, reason string) shard.Decision {
 	m.expel(c, mb)
 	switch c.state {

@@ -36,6 +36,9 @@ func (c *classicGroup) record(assignments map[string][]byte) shard.Record {
 
 // classicFromRecord is the group as it comes out of the log: a rebalance that was on is not in there, so that
 // the group is as it was before that, and members that have gone meanwhile time out.
+//
+// Only PreparingRebalance and CompletingRebalance have no record of their own, so that members mean Stable and
+// none means Empty. The leader falls to the first member where the record names none that exists.
 func classicFromRecord(g *group, v *kmsg.GroupMetadataValue) *classicGroup {
 	c := newClassic(g, v.CurrentStateTimestamp)
 	c.protocolType, c.generation, c.persisted = v.ProtocolType, v.Generation, true

@@ -13,6 +13,9 @@ import (
 // (KIP-345). What still runs under the old id is fenced. In a stable group nothing else happens if the
 // protocol stays: the member gets its old assignment back. That it has another id now goes to the log, or a
 // coordinator that takes over would not know it.
+//
+// Before KAFKA-10284 the new id lived in memory only, and after a takeover of the coordinator the running
+// process was the one to be fenced.
 func (m *Machine) replaceStatic(now shard.Now, c *classicGroup, j *joiner, old *member) shard.Decision {
 	oldLeader := c.leader
 	mb := m.takeOver(now, c, old, j.newID)
@@ -57,6 +60,8 @@ func (m *Machine) takeOver(now shard.Now, c *classicGroup, old *member, id strin
 }
 
 // undoReplace puts the old member back, whose successor could not be written down.
+//
+// The old process may still be the living one: its id must be good again, or both would be out.
 func (m *Machine) undoReplace(now shard.Now, c *classicGroup, mb, old *member, err error) shard.Decision {
 	m.settleJoin(c, mb, refusedJoin("", coordinatorCode(err)))
 	back := m.takeOver(now, c, mb, old.id)

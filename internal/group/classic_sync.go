@@ -59,6 +59,10 @@ func differs(says *string, is string) bool { return says != nil && is != "" && *
 
 // assign writes down what the leader has assigned, and hands it out once that is in the log. Whom the leader
 // forgot gets an empty assignment.
+//
+// Nobody sees an assignment that a takeover could lose: it is in the members only after the append, and the
+// answers leave only when the watermark has passed it (package shard). Assignments for ids that are no members
+// are dropped by that.
 func (m *Machine) assign(now shard.Now, c *classicGroup, given []kmsg.SyncGroupRequestGroupAssignment) shard.Decision {
 	assignments := make(map[string][]byte, len(given))
 	for _, a := range given {

@@ -14,6 +14,10 @@ import (
 const describeTellsUnknownGroup = 6
 
 // DescribeGroup is one group for DescribeGroups, which knows classic groups only.
+//
+// A group that does not exist is Dead without an error up to version 5, as kafka-consumer-groups.sh and
+// monitoring tools have relied on since 0.9. Members have metadata only in Stable, assignments whatever they
+// were given last.
 func (m *Machine) DescribeGroup(id string, version int16) kmsg.DescribeGroupsResponseGroup {
 	r := kmsg.NewDescribeGroupsResponseGroup()
 	r.Group, r.State = id, deadState

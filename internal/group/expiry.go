@@ -11,6 +11,9 @@ func (m *Machine) startCheck(now shard.Now) {
 
 // expireOffsets forgets offsets that nobody has used for the retention time, and empty groups that have none.
 // Age is judged by a clock that a step of the wall clock cannot make older.
+//
+// One decision for all groups, which may be split in batches: each tombstone stands for itself, and what a
+// failed append leaves over is found again by the next check.
 func (m *Machine) expireOffsets(now shard.Now) shard.Decision {
 	decision := shard.Decision{Split: true, Refused: shard.Unharmed}
 	for _, id := range m.ids() {

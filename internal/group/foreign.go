@@ -10,6 +10,10 @@ import (
 
 // foreignGroup is a group of a kind whose protocol is not spoken here: it came with an adopted log. Its
 // records stay as they are; only their keys are known. Nobody can be in it, since nobody could join.
+//
+// Tombstones of these records are written too, where an admin deletes the group or a classic member joins a
+// consumer group that is empty. Deleting the group record alone would leave member records that Kafka, given
+// the log back, stumbles over.
 type foreignGroup struct {
 	kindName string
 	// keys are the keys of its records that are not tombstones.

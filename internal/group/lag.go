@@ -8,6 +8,8 @@ import (
 )
 
 // Progress is how far a group is, for metrics of lag.
+//
+// It is a copy: whoever has it may keep it, and sees nothing of what happens afterwards.
 type Progress struct {
 	Group string
 	// State and Kind are as ListGroups has them.

@@ -53,6 +53,14 @@ type ClientInfo struct {
 }
 
 // Machine holds the groups of one partition of __consumer_offsets. It is a [shard.Machine].
+//
+//	requests          api_*.go, on the connection's goroutine ─► shard lock ─► methods here
+//	timers            shard's timer ─► Expire, one due timer a call
+//	log               Replay and EndTransaction: while loading, and for each appended record unless Applied is set
+//	late answers      Answers, asked for after every step
+//
+// Offsets change by Replay, so that what is committed is what the log says. Classic groups change at once, and
+// their records, which hold less than the group does, are written with Applied (see shard.Decision).
 type Machine struct {
 	config func() Config
 	logger *slog.Logger

@@ -35,6 +35,10 @@ type groupPartition struct {
 }
 
 // offsets are the committed offsets of one group. The zero value has none.
+//
+// A transactional commit is in two places until its marker comes: the offset itself in Machine.transactions
+// under its producer, and here, in unstable, only that there is one. unstable holds back OffsetFetch with
+// require_stable (KIP-447), the expiry of the partition, and the group's end.
 type offsets struct {
 	// byTopic holds no empty maps.
 	byTopic map[string]map[int32]committed
@@ -156,6 +160,9 @@ func (m *Machine) forgetOffset(g *group, tp topicPartition) {
 
 // EndTransaction makes the offsets of a transaction count, or forgets them. An offset that was committed
 // after the transaction's stays.
+//
+// The rule of the later record is what a compacted log says too: there the record at the higher offset is the
+// one that is left, and a coordinator that loads the log must come to the same end.
 func (m *Machine) EndTransaction(producer protocol.ProducerID, commit bool) {
 	pending := m.transactions[producer]
 	delete(m.transactions, producer)

@@ -65,6 +65,9 @@ func (m *Machine) TxnOffsetCommit(now shard.Now, request *kmsg.TxnOffsetCommitRe
 
 // checkCommit says why nothing can be committed. A group that is not there is made, if the client does not
 // claim to be a member.
+//
+// A generation says that the client thinks it is a member of a group that is not there: it must not bring it to
+// life, or a consumer that was away for too long would commit into a group of its own.
 func checkCommit(g *group, who committer, tellsUnknown bool) protocol.Code {
 	switch {
 	case g != nil:

@@ -45,6 +45,9 @@ func (o *offsets) has(tp topicPartition) bool {
 
 // ForgetTopics forgets the offsets of topics that are gone. The id is that of the topic for which an offset
 // was committed, zero where it is not known.
+//
+// It runs when a topic is deleted: otherwise a new topic of the same name would be read from the old one's
+// offsets.
 func (m *Machine) ForgetTopics(gone func(topic string, id protocol.TopicID) bool) shard.Decision {
 	decision := shard.Decision{Split: true, Refused: shard.Unharmed}
 	for _, id := range m.ids() {

@@ -41,6 +41,8 @@ func (o *offsets) topicRequests() []kmsg.OffsetFetchRequestGroupTopic {
 
 // answer is the offset of one partition. One that was committed for an earlier topic of the same name is
 // none.
+//
+// No offset is -1 without an error, as in every version of Kafka: consumers then go by auto.offset.reset.
 func (o *offsets) answer(tp topicPartition, topicID [16]byte, requireStable bool) kmsg.OffsetFetchResponseGroupTopicPartition {
 	metadata := ""
 	answer := kmsg.OffsetFetchResponseGroupTopicPartition{

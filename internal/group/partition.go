@@ -8,6 +8,9 @@ import (
 // PartitionFor is the partition of __consumer_offsets that holds a group: the absolute value of Java's hash of
 // the group id (0 for the one that has none, the smallest int32), modulo the number of partitions. Every
 // broker, and many a tool, computes it.
+//
+// It is Kafka's Utils.abs(hash) % n. Were it anything else, an adopted __consumer_offsets would have its groups
+// in partitions where nobody looks for them.
 func PartitionFor(group string, partitions int32) int32 {
 	hash := javaHash(group)
 	switch {

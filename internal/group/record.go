@@ -10,7 +10,27 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/shard"
 )
 
+// The keys and values of __consumer_offsets that are read and written here. package group's comment draws them;
+// this is their history. Values were only ever extended, and a reader must take what any Kafka has left behind:
+//
+//	offset   0  offset, metadata, commit time
+//	         1  + expire time: retention was fixed at the commit, until KIP-211
+//	         2  - expire time: retention counts from when the group is empty
+//	         3  + leader epoch (KIP-320)
+//	         4  compact strings and tags, the topic's id among them
+//	group    0  protocol, generation, leader, members
+//	         1  + rebalance timeout of each member (KIP-62)
+//	         2  + state time (KIP-211)
+//	         3  + instance id of each member (KIP-345)
+//	         4  compact strings and tags
+//
+// Keys of type 0 and 1 differ in nothing but the number. A commit writes type 1; a record of type 0 is one of a
+// Kafka before 0.9.
+
 // The versions of values that are written.
+//
+// They are the oldest that lose nothing, not the newest: a broker that takes the log over again, and tools that
+// read the topic themselves, must understand them.
 const (
 	groupValueVersion          = 3
 	offsetValueVersion         = 3

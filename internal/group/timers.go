@@ -26,6 +26,14 @@ const unset = time.Duration(-1)
 // timers are the running timers of a machine, the nearest first: a heap by the time at which each is looked at
 // again, not by the time at which it is due. With ten thousand members that all send a heartbeat every three
 // seconds, the heap is touched once a session and member, not once a heartbeat.
+//
+//	timer.queued ≤ timer.at      always, for timers in the heap
+//	put off                      at moves, queued stays: nothing to do until queued is reached
+//	brought forward              queued moves with at, and the heap is put in order
+//	looked at too early          queued becomes at, and it sinks back
+//
+// A timer is embedded in its owner, so that starting one allocates nothing; it must be stopped before the owner
+// is let go, or the heap keeps it alive.
 type timers []*timer
 
 // start sets t to fire after delay, whatever it was set to.

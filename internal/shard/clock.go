@@ -5,6 +5,17 @@ import (
 	"time"
 )
 
+// Two clocks go wrong in different ways. Timeouts on the wall clock fired all at once, or never, when it
+// stepped (KAFKA-4051); ages cannot be measured without it, since what is in the log was stamped by another
+// process. So timeouts go by Mono, and ages by a wall clock that is believed only after a while:
+//
+//	step seen                 Earliest and Latest part: one follows the wall clock, the other goes on as before
+//	for 15 minutes            an offset is as old as the younger of the two says
+//	stepped back meanwhile    nothing has happened
+//	stayed                    the wall clock is the time again
+//
+// Without that, an NTP server that is a week off for a minute would expire every group's offsets.
+
 const (
 	// stepTolerance is how far the wall clock may be off the elapsed time without its being a step. Slewing
 	// by NTP, at most 0.05 %, stays far below.

@@ -13,6 +13,11 @@ const recordOverhead = 40
 
 // carryOut appends a decision and applies it. Where the append is refused the machine may say what to do
 // instead; the error is returned all the same. The shard's lock is held.
+//
+//	append refused, Refused set      the machine puts itself right, and its next decision is carried out instead
+//	append refused, no Refused       the shard is dropped and loaded again
+//	outcome unknown                  the same: the records may turn up in the log
+//	leadership lost                  the shard ends; the new leader loads what was committed
 func (s *shard[M]) carryOut(now Now, d Decision) error {
 	var first error
 	for len(d.Records) > 0 {
@@ -102,6 +107,8 @@ func chunks(d Decision, maxBytes int) [][]Record {
 }
 
 // build makes the batch as Kafka's coordinators do: no producer id, and yet sequence numbers from 0 on.
+//
+// A validator that wants -1 there refuses what Kafka itself writes; seen in the logs of 3.9 and 4.4.
 func build(records []Record, producer *Producer, now Now, config Config) record.Batch {
 	options := record.BuilderOptions{
 		Codec: config.Codec, Level: config.Level, LeaderEpoch: protocol.NoLeaderEpoch,
@@ -127,6 +134,9 @@ type Marker struct {
 }
 
 // mark appends a marker and applies it. The shard's lock is held.
+//
+// Coordinators of older epochs are refused by the partition (INVALID_PRODUCER_EPOCH and its like), whose log
+// knows the epoch of the last marker.
 func (s *shard[M]) mark(now Now, m Marker) error {
 	last, err := s.log.Append(s.runtime.context, markerBatch(m, now), s.epoch)
 	if err != nil {

@@ -11,6 +11,17 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/record"
 )
 
+// How a shard is loaded:
+//
+//	end := log end, when leadership began        what is behind it nobody but this shard may write
+//	replay [log start, end)                      in chunks of LoadBytes, whole batches, CRC checked
+//	wait until the watermark is at end           before that, what was replayed may still be lost
+//	open
+//
+// Batches of aborted or undecided transactions are replayed too, with their producer: the machine keeps them
+// apart until their marker comes. Compaction may take records away while this runs (KAFKA-19862): a gap in
+// offsets, a chunk that is empty before the end, and a log start that has moved are all no errors.
+
 // load starts to load a shard after a delay.
 func (r *Runtime[M]) load(s *shard[M], delay time.Duration) {
 	r.mu.RLock()
@@ -135,6 +146,9 @@ func (s *shard[M]) replayChunk(machine M, chunk []byte, from protocol.Offset, st
 }
 
 // replayEntry applies one batch of the log, or a message of the formats before batches.
+//
+// A record that the machine cannot read is the machine's to skip; one whose batch is damaged fails the load,
+// for nobody can tell what else was in it.
 func (s *shard[M]) replayEntry(machine M, entry record.Entry, stats *loaded) error {
 	producer := protocol.NoProducerID
 	if entry.Transactional() {

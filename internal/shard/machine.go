@@ -9,6 +9,15 @@ import (
 // Machine is the state of one shard. It has no clock, no lock, no goroutine and does no I/O: the time is an
 // argument, what it wants written is a [Decision], and whom it answers is what Answers returns. The runtime
 // calls it from one goroutine at a time.
+//
+//	call             lock      when
+//	Replay           none      loading, from the loader's goroutine: nobody else has the machine yet
+//	Replay           shard's   after an append
+//	EndTransaction   either    as Replay
+//	Loaded           shard's   once
+//	Deadline         shard's   after every step
+//	Expire           shard's   from the timer's goroutine, until it returns false
+//	Answers          shard's   after every step
 type Machine interface {
 	// Replay applies a record of the log: while loading, and after an append of the machine's own unless
 	// its decision has Applied. Key and Value are only valid during the call.
@@ -64,6 +73,10 @@ type Producer struct {
 }
 
 // Decision is what a machine wants appended. The zero value appends nothing.
+//
+// There are two ways to use it. Machines whose state is what the records say change nothing when they decide:
+// Replay applies the records, Refused is [Unharmed]. Machines that keep more than that may change at once or in
+// Applied, and then must say in Refused how to come back; without it one refused append costs a load.
 type Decision struct {
 	// Records go into one batch, so that all of them are in the log or none.
 	Records []Record
@@ -82,6 +95,9 @@ type Decision struct {
 }
 
 // Ticket names a caller that waits for a late answer.
+//
+// Tickets are numbered from 1 within a shard, so that 0 is nobody's. They end with the answer, with the
+// caller's context, or with the shard.
 type Ticket uint64
 
 // Answer is a late answer: one that the machine could not give when it was asked.

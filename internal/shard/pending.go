@@ -8,6 +8,11 @@ import (
 
 // Pending is a request whose first phase is over: what it appends is in the log, in the order of the
 // requests, and its answer waits. Wait must be called once.
+//
+//	Submit, Ask     on the connection's goroutine, in the order of its requests; holds the shard's lock
+//	Wait            on any goroutine; holds nothing, and may take as long as a rebalance
+//
+// Splitting the two lets a client pipeline commits: they are appended in order, and their waits overlap.
 type Pending struct {
 	err   error
 	log   Partition
@@ -64,6 +69,9 @@ func (p *Pending) late(ctx context.Context) (delivered, error) {
 }
 
 // committed waits for the high watermark.
+//
+// The timeout is offsets.commit.timeout.ms. When it is over the records are in the log all the same, and may
+// become committed later: the caller must call the outcome unknown, never failed.
 func (p *Pending) committed(ctx context.Context) error {
 	if p.log.HighWatermark() < p.end { // otherwise the next call returns at once, and needs no timer
 		limited, cancel := context.WithTimeout(ctx, p.limit().CommitTimeout)

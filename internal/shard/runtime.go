@@ -50,6 +50,13 @@ type Options[M Machine] struct {
 }
 
 // Runtime runs the shards of one internal topic. All methods may be called concurrently.
+//
+// Locks, in the order in which they may be taken: a shard's one-slot channel, then mu, then the partition's
+// own. mu is held for a look at or a change of the table only, never over I/O; a shard's lock may be held over
+// an append. Config, Machine and the decisions are called under a shard's lock and must not call the runtime.
+//
+// Goroutines: one for each load, counted in loading; one for a moment when a shard's timer fires. Close ends
+// both: it waits for the loads, and a timer that fires afterwards finds its shard dropped.
 type Runtime[M Machine] struct {
 	options Options[M]
 	clock   *clock
@@ -122,6 +129,9 @@ func (r *Runtime[M]) replace(partition int32, s *shard[M]) (old *shard[M], ok bo
 }
 
 // reload replaces a shard whose machine cannot be trusted, unless leadership has gone on meanwhile.
+//
+// failures travels with the replacement, so that a log that cannot be read is not read in a loop: the delay
+// grows from 50 ms to 10 s. It is forgotten once a shard has been open for a while.
 func (r *Runtime[M]) reload(s *shard[M]) {
 	next := newShard(r, s.partition, s.epoch, s.log)
 	next.failures = s.failures + 1

@@ -24,6 +24,9 @@ const (
 
 // shard is one partition in one load: the leader's epoch and the machine stay together. It is replaced, not
 // changed, when either changes.
+//
+// The lock is a channel and no mutex since taking it can be given up with the caller's context: an append may
+// take as long as a disk does. Fields above it never change, but for failures, which is guarded too.
 type shard[M Machine] struct {
 	runtime   *Runtime[M]
 	partition int32
@@ -158,6 +161,8 @@ func (s *shard[M]) drop(cause protocol.Code) {
 }
 
 // finish is the last thing that happens to a shard. The machine is let go, since waiters may keep the shard.
+//
+// Who still waits is told by the context: Wait sees it ended and says NOT_COORDINATOR.
 func (s *shard[M]) finish(cause protocol.Code) {
 	s.phase, s.cause = dropped, cause
 	if s.timer != nil {
@@ -184,6 +189,10 @@ func (s *shard[M]) open(machine M) {
 }
 
 // deliver hands out the answers that the machine has made.
+//
+// An answer takes the shard's end of this moment with it, not the end of the decision it came of: it may tell
+// of things that other requests have written meanwhile, which must be committed too before anybody hears of
+// them.
 func (s *shard[M]) deliver() {
 	for _, a := range s.machine.Answers() {
 		if to, ok := s.waiting[a.To]; ok {

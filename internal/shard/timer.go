@@ -10,6 +10,8 @@ const never = time.Duration(math.MaxInt64)
 
 // arm sets the shard's timer for the machine's nearest deadline. A timer that would fire before that is left
 // as it is: a timeout that is always put off, like a session's, then costs nothing.
+//
+// The deadline may have moved away since: expire then finds nothing due, and arms the timer anew.
 func (s *shard[M]) arm() {
 	at, ok := s.machine.Deadline()
 	if !ok || at >= s.armed {

@@ -104,3 +104,44 @@ func TestNoLostWakeUp(t *testing.T) {
 		seen = p.Bounds().HighWatermark
 	}
 }
+
+// A follower is woken by what is appended, a consumer by what is committed; a follower learns of that, too, when it
+// looks.
+func TestWhoIsWokenForWhat(t *testing.T) {
+	s := newStage(t)
+	p := s.lead("t", 1, 1, 2)
+	of, by := NewWatcher(), NewWatcher()
+	follower, consumer := p.Watch(of, 1, true), p.Watch(by, 2, false)
+	defer follower.Close()
+	defer consumer.Close()
+	rest := func() {
+		woken(of)
+		woken(by)
+		of.Take(nil)
+		by.Take(nil)
+		follower.Arm()
+		consumer.Arm()
+	}
+	rest()
+	s.write(p, 1, AcksLeader)
+	if !woken(of) || woken(by) {
+		t.Error("an append wakes the follower, and not the consumer")
+	}
+	rest()
+	s.lead("t", 1, 1) // what was appended is committed
+	if woken(of) || !woken(by) {
+		t.Error("a commit wakes the consumer, and not the follower")
+	}
+	if got := of.Take(nil); !slices.Equal(got, []int{1}) {
+		t.Errorf("the follower finds %v when it looks, want 1", got)
+	}
+	s.write(p, 1, AcksLeader) // before it is armed again, and it still looks
+	rest()
+	s.lead("t", 1, 1, 2)
+	rest()
+	s.write(p, 1, AcksLeader)
+	s.lead("t", 1, 1)
+	if !woken(of) || !slices.Equal(of.Take(nil), []int{1}) {
+		t.Error("an append after a commit wakes the follower")
+	}
+}

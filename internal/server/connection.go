@@ -75,6 +75,16 @@ func (c *Conn) Next() <-chan struct{} {
 	return *next
 }
 
+// Nudge makes [Conn.Next] readable. The connection does so with each frame that comes in.
+func (c *Conn) Nudge() {
+	if next := c.next.Load(); next != nil {
+		select {
+		case *next <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // Principal is who the peer is, such as User:alice; [Anonymous] until a login.
 func (c *Conn) Principal() string {
 	c.mu.Lock()

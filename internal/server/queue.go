@@ -94,12 +94,7 @@ func (c *Conn) serve(f *Frame) error {
 // call runs the handler and turns its panic into the end of this connection.
 func (c *Conn) call(f *Frame) (reply Reply, ok bool) {
 	defer c.recovered("first phase", &ok)
-	if next := c.next.Load(); next != nil {
-		select {
-		case *next <- struct{}{}:
-		default:
-		}
-	}
+	c.Nudge()
 	reply = c.server.options.Handler(c.ctx, c, f)
 	ways := 0
 	for _, way := range [...]bool{reply.Response != nil, reply.Wait != nil, reply.NoResponse} {

@@ -1,0 +1,164 @@
+package api
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// following makes a consumer's request one of broker 2, which follows in leader epoch epoch and has records of last.
+func following(q *kmsg.FetchRequest, epoch, last int32) *kmsg.FetchRequest {
+	q.ReplicaState.ID, q.ReplicaState.Epoch = other, 9
+	for i := range q.Topics {
+		for j := range q.Topics[i].Partitions {
+			p := &q.Topics[i].Partitions[j]
+			p.CurrentLeaderEpoch, p.LastFetchedEpoch, p.LogStartOffset = epoch, last, 0
+		}
+	}
+	return q
+}
+
+// watermark is that of partition 0 of a topic.
+func (s *stage) watermark(topic string) protocol.Offset {
+	s.t.Helper()
+	p, err := s.Replicas.Partition(protocol.TopicPartition{Topic: topic})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p.Bounds().HighWatermark
+}
+
+// only is the only partition of an answer.
+func only(t *testing.T, response *kmsg.FetchResponse) kmsg.FetchResponseTopicPartition {
+	t.Helper()
+	if len(response.Topics) != 1 || len(response.Topics[0].Partitions) != 1 {
+		t.Fatalf("not one partition: %+v", response)
+	}
+	return response.Topics[0].Partitions[0]
+}
+
+// A follower reads up to the log end, and where it reads from is what it has.
+func TestFollowerFetch(t *testing.T) {
+	s := newStage(t)
+	s.lead("t", 1, false)
+	s.write("t", 0, 3)
+	c := &consumer{s: s, version: 17}
+	got := only(t, ask[*kmsg.FetchResponse](s, following(c.request(nil, want{"t", 0, 0}), 0, -1)))
+	if got.ErrorCode != 0 || len(got.RecordBatches) == 0 || got.HighWatermark != 0 || s.watermark("t") != 0 {
+		t.Errorf("code %d, %d bytes, watermark %d there and %d here", got.ErrorCode, len(got.RecordBatches), got.HighWatermark, s.watermark("t"))
+	}
+	if got = only(t, ask[*kmsg.FetchResponse](s, c.request(nil, want{"t", 0, 0}))); len(got.RecordBatches) != 0 {
+		t.Error("a consumer got what is not committed")
+	}
+	only(t, ask[*kmsg.FetchResponse](s, following(c.request(nil, want{"t", 0, 3}), 0, 0)))
+	if w := s.watermark("t"); w != 3 {
+		t.Errorf("watermark %d, want 3: the follower has all", w)
+	}
+}
+
+// What does not agree with the leader's log says nothing about the follower (BR-070).
+func TestFollowerFetchThatDoesNotCount(t *testing.T) {
+	s := newStage(t)
+	s.lead("t", 1, false)
+	s.lead("t", 1, false) // epoch 1
+	s.write("t", 0, 3)
+	c := &consumer{s: s, version: 17}
+	for _, one := range []struct {
+		name        string
+		epoch, last int32
+		offset      int64
+		replica     int32
+		code        protocol.Code
+		diverging   int32
+	}{
+		{"an older epoch", 0, 0, 3, other, protocol.FencedLeaderEpoch, -1},
+		{"a newer epoch", 2, 1, 3, other, protocol.UnknownLeaderEpoch, -1},
+		{"records of an epoch without any", 1, 0, 3, other, protocol.None, 0},
+		{"more than there is", 1, 1, 5, other, protocol.None, 1},
+		{"behind the end, without an epoch", 1, -1, 5, other, protocol.OffsetOutOfRange, -1},
+		{"a broker without a replica", 1, 1, 3, 7, protocol.UnknownLeaderEpoch, -1},
+	} {
+		q := following(c.request(nil, want{"t", 0, one.offset}), one.epoch, one.last)
+		q.ReplicaState.ID = one.replica
+		got := only(t, ask[*kmsg.FetchResponse](s, q))
+		if protocol.Code(got.ErrorCode) != one.code || got.DivergingEpoch.Epoch != one.diverging {
+			t.Errorf("%s: %v, diverging %+v", one.name, protocol.Code(got.ErrorCode), got.DivergingEpoch)
+		}
+		if w := s.watermark("t"); w != 0 {
+			t.Errorf("%s: watermark %d, want 0", one.name, w)
+		}
+	}
+}
+
+// A follower waits for records. What is committed meanwhile it is told when its time is up, and not before.
+func TestFollowerWaitsForRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.lead("t", 1, false)
+		s.write("t", 0, 2)
+		c := &consumer{s: s, version: 17, wait: 500}
+		q := following(c.request(nil, want{"t", 0, 2}), 0, 0)
+		began := time.Now()
+		got := only(t, finished[*kmsg.FetchResponse](s, q, s.begin(q)))
+		if waited := time.Since(began); waited != 500*time.Millisecond || got.HighWatermark != 2 || len(got.RecordBatches) != 0 {
+			t.Errorf("after %v: watermark %d, %d bytes; want 2 and none after 500 ms", waited, got.HighWatermark, len(got.RecordBatches))
+		}
+		reply := s.begin(q)
+		answer := make(chan *kmsg.FetchResponse)
+		go func() { answer <- finished[*kmsg.FetchResponse](s, q, reply) }()
+		synctest.Wait()
+		began = time.Now()
+		s.write("t", 0, 1)
+		if got = only(t, <-answer); time.Since(began) != 0 || len(got.RecordBatches) == 0 {
+			t.Errorf("after %v: %d bytes; want records at once", time.Since(began), len(got.RecordBatches))
+		}
+	})
+}
+
+// A follower that sends something behind a fetch which waits has more to fetch.
+func TestFollowerThatHasMoreToFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.lead("t", 1, false)
+		c := &consumer{s: s, version: 17, wait: 500}
+		q := following(c.request(nil, want{"t", 0, 0}), 0, -1)
+		reply := s.begin(q)
+		answer := make(chan *kmsg.FetchResponse)
+		go func() { answer <- finished[*kmsg.FetchResponse](s, q, reply) }()
+		synctest.Wait()
+		began := time.Now()
+		s.conn.Nudge()
+		<-answer
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("answered after %v, want at once", waited)
+		}
+	})
+}
+
+// Until all that earlier leaders may have promised is committed, nobody is told where the log ends.
+func TestOffsetsOfANewLeader(t *testing.T) {
+	s := newStage(t)
+	s.lead("t", 1, false)
+	s.write("t", 0, 3)
+	s.lead("t", 1, false) // epoch 1 begins at 3
+	for version, code := range map[int16]protocol.Code{7: protocol.OffsetNotAvailable, 4: protocol.LeaderNotAvailable} {
+		if got := s.listed(version, "t", latestOffset, -1); protocol.Code(got.ErrorCode) != code || got.Offset != -1 {
+			t.Errorf("version %d: %v, offset %d, want %v", version, protocol.Code(got.ErrorCode), got.Offset, code.Name())
+		}
+	}
+	if got := s.listed(7, "t", earliestOffset, -1); got.ErrorCode != 0 || got.Offset != 0 {
+		t.Errorf("the earliest: %v, offset %d", protocol.Code(got.ErrorCode), got.Offset)
+	}
+	if got := s.listed(7, "t", 1001, -1); protocol.Code(got.ErrorCode) != protocol.OffsetNotAvailable {
+		t.Errorf("a time: %v, offset %d", protocol.Code(got.ErrorCode), got.Offset)
+	}
+	c := &consumer{s: s, version: 17}
+	ask[*kmsg.FetchResponse](s, following(c.request(nil, want{"t", 0, 3}), 1, 0))
+	if got := s.listed(7, "t", latestOffset, -1); got.ErrorCode != 0 || got.Offset != 3 {
+		t.Errorf("afterwards: %v, offset %d", protocol.Code(got.ErrorCode), got.Offset)
+	}
+}

@@ -31,7 +31,7 @@ func startReplicated(t *testing.T, properties map[string]string) *replicated {
 }
 
 // replicate makes the topic on a cluster of three.
-func replicate(c *cluster) *replicated {
+func replicate(c *cluster, options ...kgo.Opt) *replicated {
 	t := c.t
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -41,8 +41,10 @@ func replicate(c *cluster) *replicated {
 		seeds = append(seeds, b.Addresses()...)
 	}
 	var err error
-	r.client, err = kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.DefaultProduceTopic("orders"), kgo.MetadataMinAge(10*time.Millisecond),
-		kgo.RecordRetries(1<<30), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }))
+	r.client, err = kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(seeds...), kgo.DefaultProduceTopic("orders"), kgo.MetadataMinAge(10 * time.Millisecond),
+		kgo.RecordRetries(1 << 30), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+	}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,12 @@
 package broker_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
@@ -25,14 +26,15 @@ type wired struct {
 func startWired(t *testing.T, zk *zktest.Server, chroot string) *wired {
 	c, w := &cluster{t: t}, &wired{}
 	for id := range 3 {
-		s := onZooKeeper(t, zk, chroot, "broker.id", strconv.Itoa(id))
+		s := onZooKeeper(t, zk, chroot, "broker.id", strconv.Itoa(id), "auto.leader.rebalance.enable", "false")
 		one := &wire{only: zk.Address}
 		s.dial = one.dial
 		w.wires = append(w.wires, one)
 		c.sites, c.brokers = append(c.sites, s), append(c.brokers, s.start())
 	}
 	w.tree = observe(t, zk, chroot)
-	w.replicated = replicate(c)
+	// What is sent to a leader that is none any more, and does not know, waits for this timeout.
+	w.replicated = replicate(c, kgo.ProduceRequestTimeout(time.Second))
 	w.whole()
 	return w
 }
@@ -68,7 +70,13 @@ func leaderLosesSession(t *testing.T, zk *zktest.Server) {
 		zombie := w.leader()
 		before := w.registered()
 		w.wires[zombie].set(true)
-		w.until("led by another", func(p kadm.PartitionDetail) bool { return p.Leader >= 0 && p.Leader != zombie })
+		// A broker shows a new leader after it has begun to follow it, or to lead.
+		awaitThat(t, "another leader, at all others", func() bool {
+			return !slices.ContainsFunc([]int32{0, 1, 2}, func(id int32) bool {
+				leader := leaderAt(w.brokers[id])
+				return id != zombie && (leader < 0 || leader == zombie)
+			})
+		})
 		c := w.brokers[zombie].dial()
 		q := produceRequest("orders", 0, -1, batch(record.BuilderOptions{ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1}, "too late"))
 		q.TimeoutMillis = 500
@@ -81,6 +89,19 @@ func leaderLosesSession(t *testing.T, zk *zktest.Server) {
 		w.whole()
 	}
 	w.check()
+}
+
+// leaderAt is who leads the partition, as one broker has it.
+func leaderAt(r *running) int32 {
+	c := r.dial()
+	defer c.Close()
+	q := kmsg.NewPtrMetadataRequest()
+	topic := "orders"
+	q.Version, q.Topics = 9, []kmsg.MetadataRequestTopic{{Topic: &topic}}
+	for _, p := range ask[*kmsg.MetadataResponse](c, q).Topics[0].Partitions {
+		return p.Leader
+	}
+	return -1
 }
 
 // All sessions are over at once: there is one controller again, nothing is lost, and producing goes on.

@@ -70,6 +70,7 @@ func leaderLosesSession(t *testing.T, zk *zktest.Server) {
 		zombie := w.leader()
 		before := w.registered()
 		w.wires[zombie].set(true)
+		awaitThat(t, "the end of its session", func() bool { return w.registered()[int(zombie)] != before[int(zombie)] })
 		// A broker shows a new leader after it has begun to follow it, or to lead.
 		awaitThat(t, "another leader, at all others", func() bool {
 			return !slices.ContainsFunc([]int32{0, 1, 2}, func(id int32) bool {

@@ -65,7 +65,7 @@ func TestClusterOnZooKeeper(t *testing.T) {
 // still sent it does not acknowledge; and when it is back it takes its place behind the new leader.
 func leaderLosesSession(t *testing.T, zk *zktest.Server) {
 	w := startWired(t, zk, "/leader")
-	for range 3 {
+	for range 2 {
 		w.produce(20)
 		zombie := w.leader()
 		before := w.registered()

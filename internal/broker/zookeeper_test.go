@@ -164,7 +164,10 @@ func TestOnZooKeeper(t *testing.T) {
 		{"a wiped tree", wipedTree},
 		{"the tree of Kafka", sameTree},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, zk, "/"+strings.ReplaceAll(c.name, " ", "-")+"/deep") })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // they wait for sessions to end
+			c.run(t, zk, "/"+strings.ReplaceAll(c.name, " ", "-")+"/deep")
+		})
 	}
 }
 

@@ -124,7 +124,7 @@ func (s *stage) inSync(topic string, brokers ...protocol.BrokerID) {
 // remove deletes a topic's first partition, and the topic for clients.
 func (s *stage) remove(topic string) {
 	s.t.Helper()
-	image, delta := s.View.Image().With()
+	image, delta := s.View.Image().With(metadata.DropTopic{Name: topic})
 	delta.Replicas = []metadata.ReplicaChange{{TopicPartition: protocol.TopicPartition{Topic: topic}, TopicID: s.ids[topic], Role: metadata.Delete}}
 	for _, err := range s.Replicas.Apply(delta, image) {
 		s.t.Fatal(err)

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
@@ -21,6 +22,8 @@ type Replicas struct {
 	// and again.
 	noted    map[protocol.TopicPartition]string
 	settings settings // Apply's alone
+	// image is the newest one.
+	image atomic.Pointer[metadata.Image]
 
 	mu struct {
 		sync.RWMutex
@@ -37,16 +40,25 @@ func New(o Options) *Replicas {
 	return r
 }
 
-// Partition finds a partition that has a replica here, whatever its role: UNKNOWN_TOPIC_OR_PARTITION
-// where there is none.
+// Partition finds a partition that has a replica here, whatever its role. Where there is none, the error is
+// NOT_LEADER_OR_FOLLOWER if the partition is elsewhere, as after a reassignment: the client then asks who leads
+// it; otherwise UNKNOWN_TOPIC_OR_PARTITION, after which some clients give up soon.
 func (r *Replicas) Partition(tp protocol.TopicPartition) (*Partition, error) {
 	r.mu.RLock()
 	p := r.mu.partitions[tp]
 	r.mu.RUnlock()
 	if p == nil {
-		return nil, protocol.UnknownTopicOrPartition
+		return nil, r.missing(tp)
 	}
 	return p, nil
+}
+
+// missing is why requests fail for a partition that has no replica here.
+func (r *Replicas) missing(tp protocol.TopicPartition) error {
+	if image := r.image.Load(); image != nil && image.Partition(tp) != nil {
+		return protocol.NotLeaderOrFollower
+	}
+	return protocol.UnknownTopicOrPartition
 }
 
 // All lists the partitions in no order.
@@ -63,6 +75,7 @@ func (r *Replicas) All() []*Partition {
 // Apply brings the replicas to what delta asks of this broker, and returns what failed by partition. A
 // partition that failed keeps failing its requests with the same error until it is told again.
 func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protocol.TopicPartition]error {
+	r.image.Store(image)
 	// Logs first and all together, since a directory's sync costs milliseconds; then each leadership by itself,
 	// which touches no disk. Folders of deleted partitions go together, too.
 	failed := map[protocol.TopicPartition]error{}
@@ -282,7 +295,7 @@ func (r *Replicas) drop(tp protocol.TopicPartition) {
 	delete(r.mu.partitions, tp)
 	r.mu.Unlock()
 	if p != nil {
-		p.resign(protocol.UnknownTopicOrPartition)
+		p.resign(r.missing(tp))
 	}
 }
 

@@ -206,18 +206,36 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// turn commits once and reads it back.
+// turn reads what is committed, commits once, and reads it back.
 func (c *committer) turn(ctx context.Context) error {
 	if c.coordinator < 0 {
 		if err := c.find(ctx); err != nil {
 			return err
 		}
 	}
+	before, found, err := c.last, int64(0), error(nil)
+	if found, err = c.look(ctx); err != nil {
+		return err
+	}
+	c.last = max(c.last, found)
 	if err := c.commit(ctx); err != nil {
 		c.unsure[c.sent] = true
 		return err
 	}
-	return c.look(ctx)
+	// It has committed, so that it was no coordinator whose time was over that answered before.
+	c.judge(before, found)
+	before = c.last
+	if found, err = c.look(ctx); err == nil {
+		c.judge(before, found)
+	}
+	return err
+}
+
+// judge holds what a coordinator found against what it must have.
+func (c *committer) judge(least, found int64) {
+	if found < least && !c.unsure[found] || found > c.sent {
+		c.client.world.history.violate("%s had committed %d and sent %d, and broker %d says %d", c.name, least, c.sent, c.coordinator, found)
+	}
 }
 
 // find asks some broker for the coordinator.
@@ -257,25 +275,21 @@ func (c *committer) commit(ctx context.Context) error {
 }
 
 // look reads the committed offset.
-func (c *committer) look(ctx context.Context) error {
+func (c *committer) look(ctx context.Context) (int64, error) {
 	q := kmsg.NewPtrOffsetFetchRequest()
 	q.Version, q.Group = 5, c.name
 	q.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: topic, Partitions: []int32{0}}}
 	answer, err := c.client.ask(ctx, c.coordinator, q)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	r := answer.(*kmsg.OffsetFetchResponse)
 	if r.ErrorCode != 0 {
-		return protocol.Code(r.ErrorCode)
+		return -1, protocol.Code(r.ErrorCode)
 	}
 	p := r.Topics[0].Partitions[0]
 	if p.ErrorCode != 0 {
-		return protocol.Code(p.ErrorCode)
+		return -1, protocol.Code(p.ErrorCode)
 	}
-	if p.Offset < c.last && !c.unsure[p.Offset] || p.Offset > c.sent {
-		c.client.world.history.violate("%s committed %d and has sent %d, and broker %d says %d", c.name, c.last, c.sent, c.coordinator, p.Offset)
-	}
-	c.last = max(c.last, p.Offset)
-	return nil
+	return p.Offset, nil
 }

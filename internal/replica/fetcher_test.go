@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/wire"
@@ -382,6 +383,36 @@ func TestLeaderThatIsTooOld(t *testing.T) {
 		case q := <-f.asked:
 			t.Errorf("it was asked %T", q)
 		default:
+		}
+	})
+}
+
+// num.replica.fetchers may change while they run: partitions move, and each is fetched by one of them.
+func TestNumberOfFetchersChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFetching(t, 17)
+		defer f.stop()
+		three, _, err := config.Load(config.LoadOptions{Overrides: []string{"num.replica.fetchers=3"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var now atomic.Pointer[config.Broker]
+		now.Store(config.Default())
+		f.stage.options.Config = now.Load
+		f.follow(3, 0, 1, 2)
+		f.next()
+		now.Store(three)
+		f.set(metadata.BrokerEntity(2), map[string]string{"num.replica.fetchers": "3"})
+		var all []int32
+		for range 2 { // the first one waits for its answer still, the other two begin
+			_, named := f.next()
+			all = append(all, named...)
+		}
+		if len(all) != 2 || all[0] == all[1] {
+			t.Errorf("the new fetchers have %v, want one partition each", all)
+		}
+		for range 3 {
+			f.reply <- nil
 		}
 	})
 }

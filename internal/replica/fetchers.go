@@ -23,7 +23,8 @@ type fetchers struct {
 	ctx      context.Context // nil before run
 	ended    bool
 	running  map[fetcherName]*fetcher
-	assigned map[protocol.TopicPartition]fetcherName
+	assigned map[protocol.TopicPartition]assignment
+	number   int // of fetchers for each leader, as of the last resize
 	finish   sync.WaitGroup
 }
 
@@ -33,8 +34,31 @@ type fetcherName struct {
 	index  int
 }
 
+// assignment is a partition and who fetches it.
+type assignment struct {
+	fetcherName
+	partition *Partition
+	epoch     protocol.LeaderEpoch
+}
+
 func newFetchers(c *shared) *fetchers {
-	return &fetchers{shared: c, running: map[fetcherName]*fetcher{}, assigned: map[protocol.TopicPartition]fetcherName{}}
+	fs := &fetchers{shared: c, running: map[fetcherName]*fetcher{}, assigned: map[protocol.TopicPartition]assignment{}}
+	fs.resize()
+	return fs
+}
+
+// resize takes over another num.replica.fetchers: partitions move to the fetchers that have them now.
+func (fs *fetchers) resize() {
+	number := max(int(fs.shared.Config().Int("num.replica.fetchers")), 1)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if number == fs.number {
+		return
+	}
+	fs.number = number
+	for _, a := range fs.assigned {
+		fs.assignLocked(a.partition, a.leader, a.epoch)
+	}
 }
 
 // run lets the fetchers fetch until ctx ends.
@@ -61,13 +85,18 @@ func (fs *fetchers) launch(f *fetcher) {
 
 // assign makes a partition be fetched from the leader of its state, and from nobody else.
 func (fs *fetchers) assign(p *Partition, leader protocol.BrokerID, epoch protocol.LeaderEpoch) {
-	name := fetcherName{leader, fs.index(p.tp)}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if old, ok := fs.assigned[p.tp]; ok && old != name {
-		fs.tell(old, p.tp, nil)
+	fs.assignLocked(p, leader, epoch)
+}
+
+// assignLocked needs mu.
+func (fs *fetchers) assignLocked(p *Partition, leader protocol.BrokerID, epoch protocol.LeaderEpoch) {
+	name := fetcherName{leader, fs.index(p.tp)}
+	if old, ok := fs.assigned[p.tp]; ok && old.fetcherName != name {
+		fs.tell(old.fetcherName, p.tp, nil)
 	}
-	fs.assigned[p.tp] = name
+	fs.assigned[p.tp] = assignment{name, p, epoch}
 	f := fs.running[name]
 	if f == nil {
 		f = newFetcher(fs, name)
@@ -81,9 +110,9 @@ func (fs *fetchers) assign(p *Partition, leader protocol.BrokerID, epoch protoco
 func (fs *fetchers) remove(tp protocol.TopicPartition) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if name, ok := fs.assigned[tp]; ok {
+	if a, ok := fs.assigned[tp]; ok {
 		delete(fs.assigned, tp)
-		fs.tell(name, tp, nil)
+		fs.tell(a.fetcherName, tp, nil)
 	}
 }
 
@@ -117,10 +146,9 @@ func (fs *fetchers) retry() {
 	}
 }
 
-// index is which of a leader's fetchers has a partition.
+// index is which of a leader's fetchers has a partition. It needs mu.
 func (fs *fetchers) index(tp protocol.TopicPartition) int {
-	n := max(int(fs.shared.Config().Int("num.replica.fetchers")), 1)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tp.Topic)) // never fails
-	return int((h.Sum32() + uint32(tp.Partition)) % uint32(n))
+	return int((h.Sum32() + uint32(tp.Partition)) % uint32(fs.number))
 }

@@ -83,29 +83,14 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 	r.setStraysAside(delta.Replicas, failed)
 	r.createLogs(delta.Replicas, image, failed)
 	var gone []protocol.TopicPartition
-	for _, change := range delta.Replicas {
-		if change.Role != metadata.Follow {
-			r.fetchers.remove(change.TopicPartition)
-		}
-		switch change.Role {
-		case metadata.Lead:
-			if failed[change.TopicPartition] == nil {
-				p := r.ensure(change.TopicPartition, change.TopicID)
-				r.note(failed, change.TopicPartition, p.lead(change.State, r.settingsOf(change.Topic, image)))
-			}
-		case metadata.Follow:
-			if failed[change.TopicPartition] == nil {
-				r.note(failed, change.TopicPartition, r.follow(change, image))
-			}
-		case metadata.Stop:
-			delete(r.noted, change.TopicPartition)
-			r.drop(change.TopicPartition)
-		case metadata.Delete:
-			delete(r.noted, change.TopicPartition)
-			r.drop(change.TopicPartition)
+	for i := range delta.Replicas {
+		change := &delta.Replicas[i]
+		r.carryOut(change, image, failed)
+		if change.Role == metadata.Delete {
 			gone = append(gone, change.TopicPartition)
 		}
 	}
+	r.announce(delta.Replicas, failed)
 	if err := r.options.Dirs.Delete(gone...); err != nil {
 		for _, tp := range gone {
 			r.note(failed, tp, err)
@@ -116,19 +101,57 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 	return failed
 }
 
-// follow makes a replica follow, and be fetched from its leader.
-func (r *Replicas) follow(change metadata.ReplicaChange, image *metadata.Image) error {
-	p := r.ensure(change.TopicPartition, change.TopicID)
-	if err := p.follow(change.State, r.settingsOf(change.Topic, image)); err != nil {
+// carryOut makes one replica what it has to be, but for the deletion of its log.
+func (r *Replicas) carryOut(change *metadata.ReplicaChange, image *metadata.Image, failed map[protocol.TopicPartition]error) {
+	if change.Role != metadata.Follow || failed[change.TopicPartition] != nil {
 		r.fetchers.remove(change.TopicPartition)
+	}
+	switch change.Role {
+	case metadata.Lead, metadata.Follow:
+		if failed[change.TopicPartition] != nil {
+			return // its log cannot be made
+		}
+		p := r.ensure(change.TopicPartition, change.TopicID)
+		settings := r.settingsOf(change.Topic, image)
+		if change.Role == metadata.Lead {
+			r.note(failed, change.TopicPartition, p.lead(change.State, settings))
+		} else {
+			r.note(failed, change.TopicPartition, r.follow(p, change.State, settings))
+		}
+	case metadata.Stop, metadata.Delete:
+		delete(r.noted, change.TopicPartition)
+		r.drop(change.TopicPartition)
+	}
+}
+
+// follow makes a replica follow, and be fetched from its leader.
+func (r *Replicas) follow(p *Partition, state *metadata.Partition, settings *config.Topic) error {
+	err := p.follow(state, settings)
+	if err != nil || state.Leader == protocol.NoBroker {
+		r.fetchers.remove(p.tp)
 		return err
 	}
-	if change.State.Leader == protocol.NoBroker {
-		r.fetchers.remove(change.TopicPartition)
-		return nil
-	}
-	r.fetchers.assign(p, change.State.Leader, change.State.LeaderEpoch)
+	r.fetchers.assign(p, state.Leader, state.LeaderEpoch)
 	return nil
+}
+
+// announce says what this broker's replicas have become: how many in one line, and each where the level asks for
+// that, since there may be thousands.
+func (r *Replicas) announce(changes []metadata.ReplicaChange, failed map[protocol.TopicPartition]error) {
+	if len(changes) == 0 {
+		return
+	}
+	counts := map[metadata.Role]int{}
+	for i := range changes {
+		change := &changes[i]
+		counts[change.Role]++
+		if state := change.State; state != nil && failed[change.TopicPartition] == nil {
+			r.options.Logger.Debug("a replica has new orders", "partition", change.TopicPartition, "role", change.Role, "leader", state.Leader,
+				"leader-epoch", state.LeaderEpoch, "isr", state.ISR, "partition-epoch", state.Epoch, "controller-epoch", state.ControllerEpoch)
+		}
+	}
+	r.options.Logger.Info("replicas have new orders", "lead", counts[metadata.Lead], "follow", counts[metadata.Follow],
+		"stop", counts[metadata.Stop], "delete", counts[metadata.Delete], "failed", len(failed))
 }
 
 // learn takes over what the cluster's image says about partitions that this broker leads, and about brokers.
@@ -311,6 +334,9 @@ func (r *Replicas) configure(changed []metadata.Entity, image *metadata.Image) {
 		case metadata.BrokerEntities:
 			everything = true
 		}
+	}
+	if everything {
+		r.fetchers.resize()
 	}
 	if !everything && len(topics) == 0 {
 		return

@@ -38,7 +38,7 @@ func startZooKeeper(t *testing.T, properties ...string) *zktest.Server {
 // onZooKeeper is where a broker runs whose cluster lies in a chroot.
 func onZooKeeper(t *testing.T, zk *zktest.Server, chroot string, properties ...string) *site {
 	s := &site{t: t, fs: vfs.NewMemory(), properties: map[string]string{
-		"zookeeper.connect": zk.Address + chroot, "zookeeper.session.timeout.ms": "2000", "broker.id": "0",
+		"zookeeper.connect": zk.Address + chroot, "zookeeper.session.timeout.ms": "3000", "broker.id": "0",
 		"zookeeper.connection.timeout.ms": "30000", "offsets.topic.num.partitions": "2",
 	}}
 	for i := 0; i < len(properties); i += 2 {
@@ -219,7 +219,7 @@ func generatedIDs(t *testing.T, zk *zktest.Server, chroot string) {
 // A second broker with the id of a living one gives up, and says why; the first one goes on.
 func takenID(t *testing.T, zk *zktest.Server, chroot string) {
 	first := onZooKeeper(t, zk, chroot).start()
-	second := onZooKeeper(t, zk, chroot, "zookeeper.session.timeout.ms", "400")
+	second := onZooKeeper(t, zk, chroot, "zookeeper.session.timeout.ms", "1500")
 	second.forgives = true
 	_, err := second.try()
 	if err == nil || !strings.Contains(err.Error(), "broker id 0 is taken") || !strings.Contains(err.Error(), first.Addresses()[0]) {

@@ -95,7 +95,7 @@ func watchOn(t testing.TB, s *Session, path string, mode coordination.Mode) coor
 func TestExpiry(t *testing.T) {
 	address := server(t).Address
 	n := &network{}
-	victim, observer := openSession(t, storeOn(n, address), 600*time.Millisecond), openSession(t, storeOn(nil, address), 0)
+	victim, observer := openSession(t, storeOn(n, address), 2*time.Second), openSession(t, storeOn(nil, address), 0)
 	path := unique("expiring")
 	create(t, victim, path, coordination.CreateOptions{Ephemeral: true})
 	gone := watchOn(t, observer, path, coordination.Node)

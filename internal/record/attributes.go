@@ -1,7 +1,12 @@
 package record
 
-// The bits of a batch's attributes. Kafka leaves the others alone, and so do we: bit 7 and up are stored as
-// they came.
+// The bits of a batch's attributes:
+//
+//	15 ... 7   6                5        4              3                2 1 0
+//	unused     delete horizon   control  transactional  log append time  codec
+//
+// Kafka leaves the others alone, and so do we: bit 7 and up are stored as they came. Format 1 knows bits 0 to 3,
+// format 0 only the codec.
 const (
 	codecMask        Attributes = 0x07
 	logAppendTimeBit Attributes = 0x08

@@ -16,6 +16,10 @@ const (
 )
 
 // Where the fields of a batch of format 2 are.
+//
+// Why the CRC covers only what stands behind it: the leader sets base offset and leader epoch of a batch that a
+// client has sealed, and followers check the client's CRC without any of them computing one anew. Magic is in
+// front of it because it says how the CRC is to be computed.
 const (
 	lengthAt          = 8
 	leaderEpochAt     = 12
@@ -47,6 +51,8 @@ func (b Batch) LastOffset() protocol.Offset {
 }
 
 // NextOffset is the offset after the batch.
+// It is not base offset plus count: compaction takes records out and leaves the offsets that the batch spans, so
+// that a fetch at a removed offset still finds its place and a producer's sequence numbers still add up.
 func (b Batch) NextOffset() protocol.Offset { return b.LastOffset() + 1 }
 
 // Length is the size of the whole batch in bytes, base offset and length field included.
@@ -102,12 +108,15 @@ func (b Batch) ProducerEpoch() protocol.ProducerEpoch {
 func (b Batch) BaseSequence() int32 { return b.int32At(baseSequenceAt) }
 
 // LastSequence is the sequence number of the last record, or NoSequence; sequences wrap to 0.
+// Duplicates are told by first and last sequence number, so it counts what the producer sent and not what
+// compaction has left.
 func (b Batch) LastSequence() int32 { return lastSequence(b.BaseSequence(), b.LastOffsetDelta()) }
 
 // Count is the number of records in the batch; after compaction it is smaller than the offsets it spans.
 func (b Batch) Count() int32 { return b.int32At(countAt) }
 
 // SetBaseOffset gives the batch its place in the log. It is outside the CRC.
+// The batch must not be visible to readers yet: nothing orders this store with their loads.
 func (b Batch) SetBaseOffset(offset protocol.Offset) { binary.BigEndian.PutUint64(b, uint64(offset)) }
 
 // SetLeaderEpoch stamps the batch with the epoch of the leader that appends it. It is outside the CRC.
@@ -137,6 +146,7 @@ func lastSequence(base, delta int32) int32 {
 	if base == NoSequence {
 		return NoSequence
 	}
+	// Not int32 arithmetic that overflows: it would go on with negative numbers, of which -1 means "none".
 	if base > math.MaxInt32-delta {
 		return delta - (math.MaxInt32 - base) - 1
 	}

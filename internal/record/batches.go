@@ -25,6 +25,7 @@ func Batches(b []byte) iter.Seq2[Batch, error] {
 				yield(nil, err)
 				return
 			}
+			// The capacity ends with the batch too: an append to it must not write over its neighbour.
 			if !yield(Batch(rest[:header.Size:header.Size]), nil) {
 				return
 			}

@@ -15,7 +15,11 @@ type blockFormat interface {
 	appendBlock(dst, block []byte) []byte
 }
 
-// blockWriter writes a blockFormat.
+// blockWriter writes a blockFormat: snappy and lz4 come from libraries that compress a block in memory, while
+// gzip and zstd bring writers of their own. It holds at most one block uncompressed and one compressed, and keeps
+// both buffers between streams. It is for one goroutine; [Compressor] pools it.
+//
+//	header | frame(block 1) | frame(block 2) | ... | frame(rest) | trailer
 type blockWriter struct {
 	format blockFormat
 	out    io.Writer

@@ -110,6 +110,11 @@ func (w *Builder) SetLastOffset(offset protocol.Offset) {
 // begin writes the body of a record up to its headers. Deltas may be negative: producers give timestamps in
 // any order, and the first record's is the base whatever follows. With a delete horizon the base is the
 // horizon, and the deltas count from there.
+//
+//	w.body    attributes 0 | timestamp delta | offset delta | key | value | headers   (built here)
+//	w.buffer  header, records so far, | len(w.body) varint | w.body                   (added by end)
+//
+// The length stands in front and is a varint, so its own size is known only when the body is: hence two buffers.
 func (w *Builder) begin(offset protocol.Offset, timestamp int64, key, value []byte) {
 	if w.count == 0 {
 		w.baseTime = timestamp
@@ -151,6 +156,7 @@ func (w *Builder) Build() Batch {
 	if w.options.Codec != None {
 		w.buffer = w.compress()
 	}
+	// The deltas keep the producer's times; readers replace them by the maximum (see frame.useAppendTime).
 	if w.options.TimestampType == LogAppendTime {
 		w.maxTimestamp = w.options.AppendTime
 	}

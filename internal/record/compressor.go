@@ -78,6 +78,7 @@ func (w compression) release() {
 }
 
 // writer lends an encoder that compresses into out; the caller closes and releases it.
+// A nil c gets pools of its own for this one call; they go with the encoder.
 func (c *Compressor) writer(codec Codec, level int, out io.Writer) compression {
 	if c == nil {
 		c = new(Compressor)

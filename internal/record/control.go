@@ -7,10 +7,17 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// Control batches hold the broker's own marks, one record each, which clients skip:
+// Control batches hold the broker's own marks, one record each, which clients skip. They count as offsets all the
+// same: a consumer's position moves past them. The key says what kind it is, the value depends on it:
 //
-//	key    version int16 (0) | type int16
-//	value  by type; of the end of a transaction: version int16 (0) | coordinator epoch int32
+//	key    0 version int16 (0)
+//	       2 type    int16 (0 abort, 1 commit; the others are KRaft's)
+//	value  of the end of a transaction:
+//	       0 version           int16 (0)
+//	       2 coordinator epoch int32 the leader epoch of the partition of __transaction_state
+//
+// The compactor must never match them by key with a client's records: a client may use these four bytes as a key
+// (KAFKA-14055 removed markers that way, and aborted records came to light).
 const (
 	controlKeyBytes   = 4
 	endTxnMarkerBytes = 6

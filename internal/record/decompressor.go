@@ -8,6 +8,10 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+// The bounds, and what they add up to. One stream needs its window, a chunk of 32 KiB and one record of at most
+// RecordMax; a client's batches are validated by at most guardedMax streams with cheap windows (32 x 8 MiB) and
+// one with a large window (128 MiB) at a time. Time is bounded by the budget: a payload may expand by ratioMax and
+// one record on top, whatever it claims.
 const (
 	// recordMaxDefault is the largest record, uncompressed, that is read out of a compressed batch.
 	recordMaxDefault = 256 << 20
@@ -72,6 +76,7 @@ func (d *Decompressor) open(codec Codec, payload []byte, mode openMode) (*stream
 		s.recordMax = d.RecordMax
 	}
 	// Only zstd can ask for a large window; the others have 32 KiB, or the size of a block.
+	// isHeavy also tells the source which decoder reset has to take, so it comes before it in all modes.
 	z, ok := s.source.(*zstdSource)
 	large := ok && z.isHeavy(payload)
 	s.budget = math.MaxInt
@@ -88,6 +93,7 @@ func (d *Decompressor) open(codec Codec, payload []byte, mode openMode) (*stream
 
 // guard takes a token, waiting for it. Windows above windowCheap are rare, and many at a time would be an
 // attack, so there is one.
+// It waits without a context: whoever holds a token is computing, reads memory only and gives it back soon.
 func (d *Decompressor) guard(large bool) chan struct{} {
 	d.guards.Do(func() {
 		d.light, d.heavy = make(chan struct{}, guardedMax), make(chan struct{}, 1)

@@ -21,6 +21,8 @@ func (b Batch) Options() BuilderOptions {
 
 // Emptied is b without its records: the log cleaner keeps a producer's last batch so, for the sequence numbers
 // in its header. Offsets, sequences and the maximum timestamp stay; the codec and a delete horizon go.
+// Without it the next batch of that producer would be out of sequence after a restart, when producer state is
+// built from the log. A pass that kept nothing but such batches once stopped Kafka's cleaner (KAFKA-7385).
 func (b Batch) Emptied() Batch {
 	e := make(Batch, HeaderSize)
 	copy(e, b)

@@ -42,8 +42,8 @@ func (e Entry) ValidCRC() bool {
 	return message(e.Bytes).validCRC()
 }
 
-// Records walks the records of the entry, those of a wrapper with their absolute offsets, as [Batch.Records] does. The checksums of messages in a wrapper are
-// not looked at: the wrapper's covers them.
+// Records walks the records of the entry, those of a wrapper with their absolute offsets, as [Batch.Records]
+// does. The checksums of messages in a wrapper are not looked at: the wrapper's covers them.
 func (e Entry) Records(d *Decompressor) iter.Seq2[Record, error] {
 	if e.Magic == 2 {
 		return Batch(e.Bytes).Records(d)

@@ -79,6 +79,8 @@ func ParseHeader(b []byte) (Header, error) {
 
 // parseBatch reads the rest of a format 2 header. A count that does not fit the last offset delta is no
 // damage: compaction takes records out.
+// What is checked is what a scan relies on to move forward: a size that is at least a header, so that it never
+// stands still, and offsets that do not go back within the batch.
 func (h Header) parseBatch(b []byte) (Header, error) {
 	if h.Size < LogOverhead+batchLengthMin {
 		return Header{}, corrupt(h.BaseOffset, "length %d is below the %d of an empty batch", h.Size-LogOverhead, batchLengthMin)

@@ -30,7 +30,8 @@ func (b Batch) Records(d *Decompressor) iter.Seq2[Record, error] {
 	}
 }
 
-// errLeft says that the walk was left early.
+// errLeft says that the walk was left early: the consumer of an iterator must not be called again after it has
+// said no, so this is no error to report.
 var errLeft = errors.New("walk was left")
 
 // plainRecords walks uncompressed records in place.

@@ -137,6 +137,8 @@ type lz4Format struct {
 }
 
 // setLevel takes Kafka's level: 9, the default, is the fast compressor, as in Java.
+// Java's fast compressor is what Kafka takes at level 9 and its high compressor at the others (KIP-390); ours has
+// nine levels, so 10 to 17 count as 9.
 func (f *lz4Format) setLevel(level int) {
 	f.slow = level != 0 && level != Lz4LevelDefault
 	level = min(max(level, 1), 9)

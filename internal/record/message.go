@@ -23,6 +23,14 @@ import (
 // its offset that of the last of them. Inside, format 0 has the absolute offsets and format 1 ones that count
 // from the first message; a wrapper at offset 0 is taken as starting at 0, since old librdkafka did not set
 // the offset. With log append time the wrapper's timestamp holds for all messages in it.
+//
+//	wrapper at offset 14, three messages       inside       added to each
+//	format 0                                   12 13 14     0
+//	format 1                                    0  1  2     14 - 2 = 12
+//	format 1, the middle one compacted away     0     2     14 - 2 = 12
+//
+// So the broker of format 0 had to decompress and compress every produced wrapper to number its messages; format
+// 1 was made to spare it that (KIP-31). We read both, and write neither.
 const (
 	messageCRCAt = LogOverhead
 	messageV0At  = 18

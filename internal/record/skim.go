@@ -1,6 +1,7 @@
 package record
 
-// skimmed is what validation needs to know of a record.
+// skimmed is what validation needs to know of a record. It refers to no bytes, so it outlives the chunk that the
+// record was in.
 type skimmed struct {
 	timestampDelta int64
 	offsetDelta    int32

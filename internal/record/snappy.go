@@ -84,6 +84,7 @@ func (s *snappySource) cut() ([]byte, error) {
 	return block, nil
 }
 
+// The claimed length is checked against what so many bytes can expand to before anything is allocated for it.
 func (s *snappySource) decode(block []byte) ([]byte, error) {
 	size, err := snappy.DecodedLen(block)
 	if err != nil || size > snappyRatioMax*len(block) {

@@ -17,6 +17,13 @@ type source interface {
 
 // stream reads records out of one compressed payload. Records are given out of the decompressor's own buffer
 // where they lie in it as a whole; only those across chunks are copied.
+//
+//	source.next():   | chunk 1               | chunk 2               | ...
+//	records:         | r1 | r2 | r3 |    r4      | r5 |
+//	                 in place       copied into carry
+//
+// What take and recordBody give is valid until the next call of any method: fill overwrites the chunk, takeBehind
+// the carry. A stream belongs to the one goroutine between open and close; close puts it into the pool.
 type stream struct {
 	codec  Codec
 	source source

@@ -23,6 +23,18 @@ const zstdProduceVersion = 7
 // varints without end and to codecs that do not exist, and to compressed records with other offset deltas,
 // where we answer INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE, and number them; it does not answer at all
 // where there are null records; and it keeps a delete horizon that a client set.
+//
+// The way of a batch, and the codes in the order in which they win:
+//
+//	cut         one whole batch of format 2?   CORRUPT_MESSAGE, INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE
+//	checkBatch  header                         INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (the CRC), ...
+//	walk        every record, copied if        INVALID_RECORD where it cannot be read
+//	            codec or offsets must change
+//	rejection   records that break a rule      INVALID_TIMESTAMP before INVALID_RECORD (KAFKA-13710)
+//	finish      size as stored, stamps         RECORD_LIST_TOO_LARGE
+//
+// The CRC is checked on every way in, replication included: a single path without the check let a damaged batch
+// reach the disk (KAFKA-8722).
 func Validate(raw []byte, v Validation) (Validated, error) {
 	b, err := v.cut(raw)
 	if err != nil {

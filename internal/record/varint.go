@@ -2,7 +2,15 @@ package record
 
 import "encoding/binary"
 
-// Lengths of the longest varints in bytes.
+// Varints have 7 bits to a byte, the lowest first; the top bit says that another byte follows. Zig-zag puts the
+// sign into the lowest bit, so that small negative numbers are short as well:
+//
+//	value    0  -1   1  -2   2  ...  63   -64    64     -65
+//	zig-zag  0   1   2   3   4  ...  126  127    128    129
+//	bytes    00  01  02  03  04 ...  7e   7f     80 01  81 01
+//
+//	          first byte   second byte          value = (u >> 1) ^ -(u & 1)
+//	bits of u 1.6543210    0.DCBA987            longest: 5 bytes for 32 bits, 10 for 64
 const (
 	varintMax  = 5
 	varlongMax = 10

@@ -71,6 +71,7 @@ func (w *walker) appendTimed(b Batch) {
 }
 
 // outOfRange compares a timestamp with the limits. The differences wrap around as Java's do.
+// The limits are those of KIP-937; both count from the time of the append.
 func (w *walker) outOfRange(timestamp int64) bool {
 	age := w.now - timestamp
 	return age > w.before || -age > w.after
@@ -83,6 +84,7 @@ func (w *walker) see(index int32, s *skimmed) {
 		w.shuffled = true
 	}
 	timestamp := w.baseTimestamp + s.timestampDelta
+	// Strictly above: of several records with the largest timestamp the first is the answer.
 	if timestamp > w.maxTimestamp {
 		w.maxTimestamp, w.maxIndex = timestamp, index
 	}

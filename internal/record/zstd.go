@@ -8,7 +8,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/invariant"
 )
 
-// zstdSource decompresses zstd frames.
+// zstdSource decompresses zstd frames. The rare frame that wants a large window gets a decoder
+// that is closed when it has been read: kept in a pool it would hold its window for ever.
 type zstdSource struct {
 	payload bytes.Reader
 	// decoder is kept; its window is at most windowCheap.
@@ -19,7 +20,8 @@ type zstdSource struct {
 	buffer []byte
 }
 
-// isHeavy looks at the frame's header before anything is allocated, and reports whether the payload asks for a window above windowCheap.
+// isHeavy looks at the frame's header before anything is allocated, and reports whether the payload asks for a
+// window above windowCheap.
 func (z *zstdSource) isHeavy(payload []byte) bool {
 	var h zstd.Header
 	z.wanted = h.Decode(payload) == nil && !h.Skippable && max(h.WindowSize, singleSegment(&h)) > windowCheap

@@ -8,6 +8,23 @@ import (
 )
 
 // AppendInt16 appends two bytes.
+// The primitives, big-endian; null is drawn on the right:
+//
+//	string          int16 length, bytes                    length -1
+//	compact string  uvarint length+1, bytes                0
+//	bytes, records  int32 length, bytes                    length -1
+//	compact bytes   uvarint length+1, bytes                0
+//	array           int32 count, elements                  count -1
+//	compact array   uvarint count+1, elements              0
+//	uuid            16 bytes                               all zero
+//	tagged fields   uvarint count, then for each           count 0: one zero byte
+//	                uvarint tag, uvarint size, bytes
+//
+//	uvarint         7 bits to a byte, lowest first; the top bit says that another byte follows
+//	varint          zig-zag in a uvarint: 0, -1, 1, -2 are 0, 1, 2, 3
+//
+// Append functions append one value to dst and return it like append does; a value that its type cannot hold is
+// a bug of ours and fails an assertion, since the peer would read the rest of the message askew.
 func AppendInt16(dst []byte, v int16) []byte { return binary.BigEndian.AppendUint16(dst, uint16(v)) }
 
 // AppendInt32 appends four bytes.

@@ -6,7 +6,8 @@ const (
 	keyApiVersions        int16 = 18
 )
 
-// never marks keys that have no flexible version.
+// never marks keys that have no flexible version. SaslHandshake is spoken before anybody knows the other's
+// versions, and stays at 1: Java clients up to 2.4 take a higher maximum for one of theirs (KAFKA-9577).
 const never = int16(^uint16(0) >> 1)
 
 // flexibleFrom is the first flexible version of every API key, by key. It is constant; a test compares it

@@ -45,6 +45,9 @@ func ParseRequestHeader(frame []byte) (RequestHeader, []byte, error) {
 
 // Parse is ParseRequestHeader into h. It keeps h.ClientID where the frame has the same, so that the requests
 // of one connection share one string.
+// The body aliases frame and lives as long as the frame's buffer does; the client id is a copy. The client id
+// stays a string with two bytes of length in flexible versions as well (KIP-482), so that a broker can read it
+// from requests whose version it does not know.
 func (h *RequestHeader) Parse(frame []byte) (body []byte, err error) {
 	if len(frame) < fixedHeaderSize {
 		return nil, protocol.Errorf(protocol.InvalidRequest, "request of %d bytes has no header", len(frame))
@@ -122,6 +125,7 @@ func ParseResponseHeader(frame []byte, key, version int16) (correlationID int32,
 	return correlationID, r.rest, nil
 }
 
+// A tag section in the header of an ApiVersions answer is read as part of the body by every client.
 func responseHeaderHasTags(key, version int16) bool {
 	return key != keyApiVersions && Flexible(key, version)
 }

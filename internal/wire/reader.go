@@ -126,8 +126,9 @@ func (r *Reader) String() string { return string(r.Span(int(r.Int16()))) }
 // CompactString reads a compact string; null is a fault.
 func (r *Reader) CompactString() string { return string(r.Span(int(r.Uvarint()) - 1)) }
 
-// ArrayLen reads the length of an array with four bytes of length; -1 stands for null, any negative one. A length that cannot be, since
-// every element has at least elementMin bytes, is a fault: what the caller allocates is bounded by the input.
+// ArrayLen reads the length of an array with four bytes of length; -1 stands for null, any negative one. A length
+// that cannot be, since every element has at least elementMin bytes, is a fault: what the caller allocates is
+// bounded by the input.
 func (r *Reader) ArrayLen(elementMin int) int { return r.bounded(int(r.Int32()), elementMin) }
 
 // CompactArrayLen is ArrayLen for compact arrays.

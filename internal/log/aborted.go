@@ -18,6 +18,15 @@ type AbortedTransaction struct {
 // Aborted lists the aborted transactions that have records or a marker at or behind from and a first record
 // before to, in the order of their first offsets. The transactions that are open are not among them: what a
 // read_committed consumer gets ends before them.
+//
+// One that began before from counts as long as its marker is at or behind from: a consumer that starts within it
+// must drop what is left of it too.
+//
+//	offsets       10 ..... 20 .......... 30
+//	transaction   [first .. from ..... marker]     Aborted(20, 25) has {producer, 10}
+//
+// The indexes begin to be searched at the segment of from, since an entry stands in the segment of its marker.
+// Clients get the list only with read_committed: some drop data where it comes unasked.
 func (l *Log) Aborted(from, to protocol.Offset) ([]AbortedTransaction, error) {
 	for {
 		v := l.view()
@@ -30,6 +39,11 @@ func (l *Log) Aborted(from, to protocol.Offset) ([]AbortedTransaction, error) {
 }
 
 // abortedIn goes through transaction indexes until an entry says that nothing before to is open any more.
+//
+// That is what the stable field is for. It is the last stable offset right behind the marker, so every
+// transaction that was still open then begins there or later. Once it has reached to, no later entry can begin
+// before to, and the search ends: mostly in the first segment, however long the log is. Entries are in the order
+// of their markers and not of their first offsets, so nothing else would say so.
 func (l *Log) abortedIn(list segments, from, to protocol.Offset) ([]AbortedTransaction, error) {
 	var out []AbortedTransaction
 	for _, s := range list {

@@ -36,6 +36,18 @@ func (l *Log) AppendLeader(v record.Validated, epoch protocol.LeaderEpoch) (Appe
 
 // appendLeader is AppendLeader without the flush, under the append lock. Nothing changes before all that can
 // refuse the batch has been asked.
+//
+//	number    base offset and epoch go into the caller's bytes, also where the batch is refused next
+//	admit     duplicate, out of order, fenced, too large            nothing has changed so far
+//	makeRoom  a roll, if the active segment is full or old
+//	epoch     leader-epoch-checkpoint, before the first record of the epoch
+//	write     the bytes, behind the published size
+//	index     offset and time index, recent                         readers may see entries beyond the size
+//	remember  producer state, transaction index
+//	publish   log end offset, then the size                         readers see the batch from here on
+//
+// A kill before publish may leave a whole batch that nobody was told of. Recovery takes it in, as Kafka does: the
+// log then has more than was acknowledged, never less, and an idempotent producer's retry is a duplicate.
 func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Appended, flush bool, err error) {
 	if err := l.lock(); err != nil {
 		return Appended{}, false, err
@@ -124,6 +136,9 @@ func (l *Log) AppendFollower(batches []byte) (Appended, error) {
 }
 
 // appendFollower is AppendFollower without the flush, under the append lock.
+//
+// Sets are published batch by batch, and an error between two of them leaves the earlier ones in the log: done
+// says how far it came. The leader's epochs and offsets rise, so the fetcher goes on from the log end.
 func (l *Log) appendFollower(batches []byte) (_ Appended, flush bool, err error) {
 	if err := l.lock(); err != nil {
 		return Appended{}, false, err
@@ -148,6 +163,9 @@ func (l *Log) appendFollower(batches []byte) (_ Appended, flush bool, err error)
 }
 
 // appendSet writes replicated batches that fit into one segment, in one write.
+//
+// All epochs are noted before the write and all facts afterwards, so that the file never holds a batch whose
+// epoch the checkpoint does not know.
 func (l *Log) appendSet(batches []byte, set batchSet) error {
 	if err := l.makeRoom(int64(set.size), set.first, set.last, set.maxTime); err != nil {
 		return err
@@ -207,6 +225,7 @@ func (l *Log) checkReplicated(batches []byte) error {
 			return fmt.Errorf("replicate %s: %w", l.partition, err)
 		case !b.ValidCRC():
 			return protocol.Errorf(protocol.CorruptMessage, "replicate %s: batch at offset %d has a wrong CRC", l.partition, b.BaseOffset())
+		// A gap is no fault: the leader has compacted away what was there.
 		case b.BaseOffset() < next:
 			return fmt.Errorf("replicate %s: batch at offset %d, expected %d or more", l.partition, b.BaseOffset(), next)
 		case b.LeaderEpoch() < epoch:
@@ -255,6 +274,10 @@ func (l *Log) write(b []byte, last protocol.Offset) error {
 }
 
 // index adds what lookups need of a batch that stands behind the published ones.
+//
+// It comes before publish, so a reader may find an entry, or a remembered end, at a position that is not below the
+// size that it has loaded. Lookups therefore take the smaller of the two. The other order would have a reader see
+// bytes without their entry, which is harmless too, but a walk from farther back.
 func (l *Log) index(f *batchFacts, size int64) {
 	s, t := l.active(), &l.guarded.tail
 	position := s.size.Load()
@@ -265,6 +288,8 @@ func (l *Log) index(f *batchFacts, size int64) {
 		s.maxTimeOffset = f.last
 		s.maxTime.Store(f.timestamp)
 	}
+	// The entry names the last offset of the batch, as Kafka's does, so that it can be written from a header alone;
+	// the first offset goes along in memory only.
 	if t.sinceIndex > int64(l.config.Load().IndexIntervalBytes) {
 		s.index.Store(s.index.Load().with(newIndexEntry(s.relative(f.last), position), s.relative(f.first)))
 		t.addTime(s)

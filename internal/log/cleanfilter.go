@@ -23,6 +23,20 @@ type kept struct {
 }
 
 // filter decides what stays of a batch. The rules are those of Kafka's Cleaner.
+//
+//	batch                                          records                       the batch itself
+//	data, not of an aborted transaction            the newest of each key        kept as it is, or rewritten
+//	data of an aborted transaction                 none                          see below
+//	marker, its transaction has records left       its one                       kept as it is
+//	marker, its transaction has none left          its one until the horizon     rewritten once, with the horizon
+//	nothing left of it                             none                          dropped, unless retainEmpty
+//	nothing left, but it is a producer's last,     none                          emptied: header only
+//	or ends the part that is cleaned
+//
+// A delete horizon (KIP-534) is the time from which tombstones and markers of a batch may go. The first pass that
+// meets them sets it, delete.retention.ms ahead, in place of the base timestamp: a consumer that has begun to read
+// has that long to see them. Before, the time counted from the last change of the newest clean segment, so
+// that on quiet topics tombstones lived for ever (KAFKA-8522).
 func (c *cleaning) filter(e record.Entry) (kept, error) {
 	var out kept
 	if e.Magic < magicBatch {
@@ -64,6 +78,9 @@ func (c *cleaning) filter(e record.Entry) (kept, error) {
 
 // isLast reports whether the batch holds the last that an active producer wrote: its sequence numbers, or
 // the epoch of its last marker, must not be lost.
+//
+// It goes by what the producers were when the pass began. One that has written since is still right: its newer
+// batches are behind the part that is cleaned.
 func (c *cleaning) isLast(h *record.Header) bool {
 	if h.ProducerID < 0 {
 		return false

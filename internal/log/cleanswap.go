@@ -19,6 +19,9 @@ type group struct {
 
 // groups merges segments as long as the result cannot outgrow segment.bytes, the index files or the offsets
 // of a segment, before anything is taken out.
+//
+// The sizes are those before cleaning, so a group may come out much smaller than segment.bytes; the next pass
+// merges it with its neighbours. The offsets of a group must fit into 31 bits, as in every segment.
 func (c *cleaning) groups() []group {
 	most := int64(c.log.config.Load().SegmentBytes)
 	var out []group
@@ -191,6 +194,19 @@ func (c *cleaning) abandon(base protocol.Offset) error {
 // before the next: all of ".cleaned" becomes ".swap", from where a restart goes on; the originals get
 // ".deleted"; ".swap" goes. Readers that hold an original keep it, those that look for it find it gone and
 // look again.
+//
+// What a stop leaves, and what tidy makes of it (X is the base of the first segment of the group, Y another):
+//
+//	on the disk                                   next start
+//	X.log.cleaned, any of its indexes             removed; the originals were not touched
+//	X.index.swap, X.log.cleaned                   both removed: the rename to ".swap" was not finished
+//	X.log.swap, X.log, Y.log                      X.log and Y.log removed, ".swap" taken off
+//	X.log.swap, X.log.deleted, Y.log              the same
+//	X.log.swap, X.index                           X.index removed, and rebuilt from X.log
+//	X.log, Y.log.deleted                          done; ".deleted" removed
+//
+// The first ".cleaned" that is there decides: the log file is renamed last, so as long as it has the old suffix
+// the copy does not count, and nothing of the originals has gone.
 func (c *cleaning) swap(g group, f *cleanFile) error {
 	l := c.log
 	if err := l.lock(); err != nil {
@@ -199,6 +215,8 @@ func (c *cleaning) swap(g group, f *cleanFile) error {
 	defer l.unlock()
 	list := *l.list.Load()
 	at := list.floor(g.segments[0].base)
+	// The list that the copy was made from may be gone by now: truncation, retention or DeleteRecords do not wait
+	// for a cleaner. Then the originals, or what is left of them, are the truth.
 	if l.guarded.truncations != c.cuts || list[at] != g.segments[0] || at+len(g.segments) >= len(list) {
 		return errors.Join(ErrInterrupted, c.abandon(g.segments[0].base))
 	}

@@ -9,6 +9,15 @@ import (
 
 // cleanedTxns follows the transactions as the log cleaner goes through the log. Records of aborted ones may
 // go, and a marker once no record of its transaction is left.
+//
+//	                 its first offset            its marker
+//	coming ────────────────────────▶ aborted ───────────────▶ forgotten        (known from the indexes)
+//	                data of a producer            its marker
+//	not in a map ──────────────────▶ committed ─────────────▶ forgotten        (all others)
+//
+// Whether a transaction was aborted must be known at its first record, and the marker comes last: hence the
+// transaction indexes. Transactions that are open need no state, as nothing at or behind the last stable offset is
+// cleaned. The two passes have a cleanedTxns each.
 type cleanedTxns struct {
 	coming    []aborted // by first offset: transactions whose first record has not been passed yet
 	aborted   map[protocol.ProducerID]*abortedSeen

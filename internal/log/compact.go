@@ -54,6 +54,14 @@ func (l *Log) CleanedTo() protocol.Offset { return protocol.Offset(l.cleaned.Loa
 // CleanableRatio says what a Compact would find to do at now. Nothing at or behind the last stable offset,
 // the high watermark (BR-185), the active segment, or a segment with a record younger than
 // min.compaction.lag.ms can be compacted.
+//
+//	log start       From             To                 bound                  log end
+//	├─── clean ─────┼──── dirty ─────┼─── too young ────┼─ undecided or active ─┤
+//
+// From is the checkpoint, To the end of the last whole segment that may be cleaned, bound the last stable offset
+// or the base of the active segment. Bytes counts whole segments, so a segment that From lies in is dirty as a
+// whole. Compaction beyond the high watermark would let an uncommitted record replace a committed one, which is
+// lost with the next change of the leader (KAFKA-13194).
 func (l *Log) CleanableRatio(now time.Time) (Cleanable, error) {
 	list := *l.list.Load()
 	from, to, err := l.cleanableRange(list, now)
@@ -136,6 +144,9 @@ func (l *Log) firstTimestamp(s *segment) (int64, error) {
 // few batches. A Compact that is stopped, at any point, leaves the log as it was or done.
 //
 // One Compact at a time may run on a log; appends and reads go on.
+//
+// It costs two reads of the dirty part, one of the clean part (which is copied, too), and O(1) a key; appends wait
+// only while files change their names.
 func (l *Log) Compact(ctx context.Context, o CompactOptions) (CompactStats, error) {
 	l.compacting.lock()
 	defer l.compacting.unlock()
@@ -194,6 +205,9 @@ type lastRecord struct {
 }
 
 // newCleaning notes what the log looks like: the range to compact, and what each producer wrote last.
+//
+// It is the only moment of a pass under the append lock before a swap: what it notes is a picture that may be old
+// later, but only in ways that keep more.
 func (l *Log) newCleaning(ctx context.Context, o CompactOptions) (*cleaning, error) {
 	if err := l.lock(); err != nil {
 		return nil, err
@@ -229,6 +243,11 @@ func (c *cleaning) throttle(bytes int) error {
 }
 
 // learn fills the map of keys from the records that have not been compacted, until it is full.
+//
+// It ends with keys.latest, the offset up to which the map knows every key: what is behind it is kept whatever its
+// key, as a record there may be the newest. A map that is full in the middle of a segment stops there, and the
+// pass cleans up to there; the rest is the next pass's. A map too small for one batch would never get on,
+// so it is an error and not an endless loop.
 func (c *cleaning) learn() error {
 	txns := newCleanedTxns()
 	for i, s := range c.list {

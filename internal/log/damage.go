@@ -11,6 +11,16 @@ import (
 // cut, or damage, a *DamageError. It is damage if a whole batch stands anywhere behind it; unless, after a
 // power cut, the bad batch lacks a page or its end: what is above the recovery point may be written back in
 // any order, so what stands behind the hole was never promised to be there.
+//
+//	behind the bad batch          after a kill          after a power cut
+//	nothing whole                 cut                   cut
+//	whole batches                 damage                cut where a page or the end of the file is missing,
+//	                                                    else damage
+//	a batch out of order          damage                as above
+//
+// A kill cannot tear anything but the last write, so whole batches behind a bad one mean that bits have changed
+// in records that were acknowledged. To cut there, as brokers do that trust the first bad CRC, is to lose them
+// without a word; to refuse leaves them to a person, or to a replica that has them.
 func (l *Log) checkTorn(i int, one *scanned, powerCut bool) error {
 	list := *l.list.Load()
 	s := list[i]
@@ -68,6 +78,9 @@ func lostEnd(file io.ReaderAt, one *scanned, size int64) (bool, error) {
 
 // batchesBehind reports whether a whole batch stands behind the bad one in its segment, or else in a later
 // one.
+//
+// The place that the bad header names is tried first, as it is the cheapest and mostly right; then every byte is a
+// candidate (findBatch), which costs a pass over the rest of the log and happens only where it is damaged.
 func (l *Log) batchesBehind(i int, f *openFile, one *scanned) (here, later bool, err error) {
 	list := *l.list.Load()
 	size := list[i].size.Load()
@@ -100,6 +113,11 @@ func (l *Log) batchesBehind(i int, f *openFile, one *scanned) (here, later bool,
 // cut ends the log behind the last good batch of segment i: later segments go, the highest first, so that
 // what is left is a prefix wherever the power fails. The file is synced, or the bytes could come back under
 // records that are appended next.
+//
+//	stopped after                   next start
+//	some later segments went        what is left is a prefix with the same bad batch: it is cut again
+//	the snapshots went              the same
+//	the file was truncated          a log that ends well
 func (l *Log) cut(i int, one *scanned) error {
 	list := *l.list.Load()
 	s := list[i]

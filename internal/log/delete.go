@@ -14,6 +14,10 @@ const dirNameMax = 255
 
 // MarkDeleted closes the log and renames its directory to "topic-partition.<32 hex digits>-delete", where
 // nobody looks for a partition any more. The files go with RemoveFiles.
+//
+// The name must not be taken by another deletion of the same topic, which may be created and deleted again within
+// file.delete.delay.ms: hence the random digits. A start takes no directory with this suffix for a
+// partition, and removes its files later: what was marked stays deleted whenever the process stops.
 func (l *Log) MarkDeleted() error {
 	l.appending.lock()
 	defer l.unlock()
@@ -65,6 +69,9 @@ func (l *Log) EpochAt(offset protocol.Offset) protocol.LeaderEpoch { return l.ep
 
 // EndOffsetForEpoch answers OffsetForLeaderEpoch: the largest known epoch that is not above e, and the offset
 // where its records end. NoLeaderEpoch and NoOffset where e is above all known ones or negative.
+//
+// Followers ask it to find where their log parts from the leader's (KIP-101, KIP-279): the answer's epoch may be
+// below the one asked for, and then they ask again with what they have of it.
 func (l *Log) EndOffsetForEpoch(e protocol.LeaderEpoch) (protocol.LeaderEpoch, protocol.Offset) {
 	return l.epochs.Load().endOffset(e, l.EndOffset())
 }

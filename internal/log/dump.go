@@ -201,6 +201,10 @@ func decodeText(key, value []byte) (k, v *string) {
 
 // javaText decodes UTF-8 as Java does: each longest beginning of a character that does not go on becomes one
 // U+FFFD, and so does a surrogate, where Go makes one of every byte.
+//
+//	bytes         Go's conversion     Java's, and ours
+//	e2 82 41      U+FFFD U+FFFD 'A'   U+FFFD 'A'
+//	ed a0 80      three U+FFFD        one U+FFFD
 func javaText(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {

@@ -10,6 +10,15 @@ import (
 // epochRepair holds the leader epochs of scanned batches against each other and against the epochs file. A
 // batch's epoch is outside its CRC, so a flipped bit in it goes unseen; but epochs never fall, so one batch
 // that stands out between its neighbours is wrong.
+//
+//	epochs of batches     the file says     verdict
+//	3 3 7 3 3             3 from 0          7 is too high for what follows: written over with 3
+//	3 3 1 3 3             3 from 0          1 is too low for what precedes: written over with 3
+//	3 3 7                 3 from 0          believed: the last batch may begin an epoch, the file is not synced
+//	3 3 7 7               3 from 0          believed, for the same reason
+//
+// To believe a wrong epoch would put it into leader-epoch-checkpoint, and from there into every answer to
+// OffsetForLeaderEpoch: a follower would truncate, or not truncate, at the wrong place.
 type epochRepair struct {
 	log *Log
 	// powerCut asks for the batches below the recovery point too: nobody else checks what was on the disk

@@ -8,7 +8,19 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// epochEntry says at which offset the records of a leader epoch begin.
+// leader-epoch-checkpoint is a text file, which Kafka reads too. This one says that the records from offset 0 on
+// are of epoch 0, those from 4711 on of epoch 3, and that epochs 1 and 2 wrote nothing:
+//
+//	0                 version
+//	2                 how many lines follow
+//	0 0               epoch, first offset
+//	3 4711
+//
+//	offsets   0 ............ 4710 | 4711 ........ end
+//	epoch     0                   | 3
+//	endOffset(0) = endOffset(1) = endOffset(2) = (0, 4711)     endOffset(3) = (3, end)     endOffset(4) = (-1, -1)
+//
+// epochEntry is one line: at which offset the records of a leader epoch begin.
 type epochEntry struct {
 	epoch protocol.LeaderEpoch
 	start protocol.Offset
@@ -47,6 +59,9 @@ func (list epochs) covering(base protocol.Offset) protocol.LeaderEpoch {
 
 // assign notes that epoch begins at start. What contradicts it, epochs not below or starts not below, gives
 // way: the newest word counts, as it comes from the newest leader. changed is false where it was known.
+//
+// It is linear only in what gives way, which is nothing as a rule. The kept part is shared with the old list up to
+// its capacity, which is cut to its length: an append must not write where a reader of the old list looks.
 func (list epochs) assign(epoch protocol.LeaderEpoch, start protocol.Offset) (_ epochs, changed bool) {
 	if n := len(list); n > 0 && list[n-1].epoch == epoch && list[n-1].start <= start {
 		return list, false

@@ -47,9 +47,17 @@ func (c *FileCache) Open() int {
 
 // openFile is a segment's open file. It is counted: the cache holds one reference, each slice and each
 // operation another, and it is closed when the last one goes.
+//
+//	        add                 acquire ⇄ release             removeLocked, letGo          release
+//	(open) ──▶ refs 2, in ring ──────────────▶ refs 1..n ──────────────────▶ refs n-1, slot -1 ──▶ 0: closed
+//
+// A count that has reached 0 never rises again (acquire fails), so a closed file is not handed out; whoever fails
+// opens the file anew. A pinned file that leaves the ring is not closed but merely not counted any more: the bound
+// on open files is one on those that nobody uses.
 type openFile struct {
 	vfs.File
-	refs    atomic.Int32
+	refs atomic.Int32
+	// used is the clock's mark: set by every acquire, cleared as the hand passes.
 	used    atomic.Bool
 	segment *segment
 	slot    int   // place in the ring, -1 once evicted; guarded by the cache
@@ -108,6 +116,9 @@ func (c *FileCache) add(s *segment, file vfs.File) *openFile {
 }
 
 // charge notes that the open file's segment now keeps bytes of index in memory.
+//
+// An index that was loaded for a file that is no longer in the ring is let go at once: nobody would take it away
+// later.
 func (c *FileCache) charge(f *openFile, bytes int64) {
 	c.mu.Lock()
 	var victims []*openFile

@@ -27,6 +27,13 @@ func (l *Log) FlushDue(now time.Time) bool {
 }
 
 // flushTo syncs at least up to offset. Those who wait for a sync while another runs share the next one.
+//
+//	flushing lock  ┌─────────────────────────────────────────────────────────────────────────┐
+//	append lock    │ ┌ prepareFlush: what is dirty, ┐          ┌ finishFlush: move the       ┐ │
+//	               │ └ snapshot at the end         ┘ sync ... └ recovery point, unless cut  ┘ │
+//
+// Appends go on during the sync, which is the long part. Ten producers with flush.messages=1 that wait at the
+// flushing lock need one sync and not ten: the one that gets it next has all their records below its end.
 func (l *Log) flushTo(offset protocol.Offset, whole bool) error {
 	l.flushing.lock()
 	defer l.flushing.unlock()
@@ -59,6 +66,8 @@ type flushWork struct {
 
 // prepareFlush notes what is to be synced, and with whole writes the indexes' tails and a producer snapshot
 // at the log end. The snapshot is not synced, as its CRC tells whether it is whole.
+//
+// The end is taken under the append lock, so everything below it has been written: sync then covers at least that.
 func (l *Log) prepareFlush(whole bool) (flushWork, error) {
 	if err := l.lock(); err != nil {
 		return flushWork{}, err
@@ -92,6 +101,9 @@ func (l *Log) prepareFlush(whole bool) (flushWork, error) {
 }
 
 // sync makes the work durable: data first, names last.
+//
+// A stop in the middle costs nothing but the work: the recovery point has not moved, and what it promises is less
+// than what is there. The directory is synced last, since a name is worth nothing before what it names.
 func (l *Log) sync(w flushWork) error {
 	for i, s := range w.segments {
 		f, err := l.open(s)
@@ -197,6 +209,9 @@ func (l *Log) writeSnapshot(offset protocol.Offset, durable bool) error {
 
 // thinSnapshots removes snapshots that belong to no segment, the newest two excepted: recovery begins at a
 // segment or at the recovery point, and the checkpoint of that may be one flush behind.
+//
+//	segments     0 ─────────────── 4711 ──────────────▶
+//	snapshots    (0)               4711    4800   4900      4750 would be the third that is no segment's: it goes
 func (l *Log) thinSnapshots() error {
 	g, list := &l.guarded, *l.list.Load()
 	others := 0

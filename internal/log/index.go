@@ -6,6 +6,16 @@ import (
 	"sync/atomic"
 )
 
+// The offset index of a segment with base offset 4711, in its file: 8 bytes an entry, big-endian, rising.
+//
+//	00 00 00 2a  00 00 10 2f      the batch that ends with offset 4711+42 begins at position 4143
+//	00 00 00 61  00 00 20 44      the batch that ends with offset 4711+97 begins at position 8260
+//
+// There is one about every index.interval.bytes, never one for the first batch (position 0 needs none), and the
+// last may be far from the end. A lookup is a binary search and a walk over headers of about one interval. A file
+// that is longer than its entries ends with zeros: Kafka allocates segment.index.bytes ahead, and cuts the file
+// only when the segment is rolled or closed.
+//
 // indexEntrySize is the size of an entry in an offset index file.
 const indexEntrySize = 8
 
@@ -51,6 +61,10 @@ func (x *offsetIndex) bytes() int64 { return int64(cap(x.entries)) * (indexEntry
 
 // with adds an entry for a batch that begins at the relative offset first, in place where there is room, and
 // returns the index that has it.
+//
+// The order of the stores is what readers rely on: entry and first offset, then n. A reader with the old n does
+// not look at the new slot; one with the new n finds it filled. Where there is no room the whole copy is made
+// first, and the caller publishes it with one store of a pointer; readers of the old one go on with what it has.
 func (x *offsetIndex) with(e indexEntry, first int64) *offsetIndex {
 	n := x.n.Load()
 	if int(n) == len(x.entries) {
@@ -80,6 +94,8 @@ func (x *offsetIndex) begins(relative int64) (int64, bool) {
 }
 
 // learn notes that the batch whose first offset is relative begins at position, if an entry names it.
+//
+// Several readers may store the same number at a time; no other can be there, as a batch's first offset is fixed.
 func (x *offsetIndex) learn(relative, position int64) {
 	entries := x.all()
 	if i := indexOf(entries, relative); i < len(entries) && entries[i].position() == position {

@@ -73,6 +73,10 @@ func (l *Log) indexOf(s *segment) (*offsetIndex, error) {
 
 // loadIndex reads a segment's offset index into memory. What is read is checked against the log, as no
 // checksum protects it: a damaged, cut or foreign index is rebuilt, with the time index.
+//
+// Who reads and who appends may come here together, so it has a lock of its own, which is taken under the append
+// lock too; the second one finds what the first has loaded. The index of a closed segment is charged to the file
+// cache, which drops it with the file; that of the active one is not, as it has entries that no file has yet.
 func (l *Log) loadIndex(s *segment) (*offsetIndex, error) {
 	l.loading.lock()
 	defer l.loading.unlock()
@@ -133,6 +137,9 @@ func (l *Log) readIndex(s *segment, log io.ReaderAt) (entries []indexEntry, ok b
 
 // indexMatches looks at the batches that the first and the last entry name, and whether the log behind the
 // last one is so long that entries must be missing.
+//
+// It is a spot check: first entry, last entry, and the distance from there to the end. An index that was cut short,
+// belongs to another log, or has its entries shifted, fails it. A changed entry in the middle is not seen.
 func (l *Log) indexMatches(s *segment, log io.ReaderAt, entries []indexEntry, size int64) (bool, error) {
 	buf := l.files.buffer()
 	defer l.files.giveBack(buf)
@@ -272,6 +279,9 @@ func (l *Log) storeIndexes(s *segment, b *built) error {
 // keepRebuilt stores the indexes of a closed segment that a reader had to rebuild, durably, as nobody syncs
 // them again. It needs the append lock, so that the segment cannot be replaced by one of the same name
 // meanwhile; where that is taken, the indexes stay in memory and the next reader tries again.
+//
+// tryLock and not lock: a reader must not wait for an append's I/O, and whoever holds the append lock may be
+// waiting for the loading lock that this reader has.
 func (l *Log) keepRebuilt(s *segment, b *built) error {
 	if s.active.Load() || !l.appending.tryLock() {
 		return nil
@@ -327,6 +337,9 @@ func (l *Log) writeIndexes(s *segment) {
 
 // writeIndexFiles writes the entries that have gathered; trim also makes the files, and cuts what is behind.
 // The time index goes first: where an index entry is found after a kill, its time entry is there too.
+//
+// What a kill leaves is a beginning of each file: whole entries, or one that is torn. parseIndex drops a torn one,
+// and recovery finds the batches behind the last whole one by walking.
 func (l *Log) writeIndexFiles(s *segment, trim bool) error {
 	t := &l.guarded.tail
 	// The files may be new.

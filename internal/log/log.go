@@ -84,6 +84,19 @@ func (o Options) withDefaults() Options {
 
 // Log is one partition on disk. All methods are safe for concurrent use; those that read records take no
 // lock. A Log that is idle has no goroutine, timer or open file.
+//
+//	segments   0 ──────────────── 4711 ─────────────────── 9000 (active) ──────────▶
+//	offsets        start        stable    watermark                          end
+//	               ├──────────────┼──────────┼────────────────────────────────┤
+//	               read_committed │          │ only followers read here
+//	                    read_uncommitted ────┘
+//
+//	recovery   synced up to here; anywhere up to the end, also below the watermark: replication and not the
+//	           disk makes records safe, as in Kafka
+//	cleaned    compacted up to here; only with cleanup.policy=compact
+//
+// The offsets are stored one by one, so a reader may see a mixture while they move; where that matters, the order of
+// the loads is said. They only rise, except in a truncation, where the end falls before the bytes go.
 type Log struct {
 	fs         vfs.FS
 	files      *FileCache
@@ -176,6 +189,9 @@ func (l *Log) unlock() {
 
 // fail breaks the log: nothing is written any more. A failed write or sync is final, since the kernel may
 // have dropped what it could not write; only a full disk passes.
+//
+// After a failed sync the kernel may have marked the pages clean, and the next sync then reports success for what
+// was never written. So there is no second try: the log is offline until a restart has read what is really there.
 func (l *Log) fail(err error) {
 	err = protocol.Errorf(protocol.KafkaStorageError, "log %s in %s: %w", l.partition, l.Dir(), err)
 	if l.failure.CompareAndSwap(nil, &failure{err}) {
@@ -251,6 +267,10 @@ func (l *Log) HighWatermark() protocol.Offset { return protocol.Offset(l.waterma
 
 // SetHighWatermark raises the high watermark, at most to the log end offset. It never falls, but with a
 // truncation.
+//
+// It takes no lock but that of the open transactions, and that only where there are any: it moves with nearly every
+// fetch of a follower. A follower must truncate before it raises it: the other way round consumers have seen what
+// was then cut (KAFKA-14704).
 func (l *Log) SetHighWatermark(watermark protocol.Offset) {
 	watermark = min(watermark, l.EndOffset())
 	for {
@@ -275,6 +295,9 @@ func (l *Log) FirstUnstableOffset() (protocol.Offset, bool) {
 }
 
 // LastStableOffset is the offset up to which a read_committed consumer may read.
+//
+// The watermark is loaded before the first unstable offset. A transaction that begins between the two is at or
+// behind the end, and so not below the watermark; one that is released between them is decided and replicated by then.
 func (l *Log) LastStableOffset() protocol.Offset {
 	watermark := l.HighWatermark()
 	if first, ok := l.FirstUnstableOffset(); ok {
@@ -373,6 +396,10 @@ func (l *Log) readError(err error) error {
 
 // again reports whether a read that failed with err should be tried anew: a file was missing, and what took
 // it away is done now, so that there is another view.
+//
+// The lock is taken and given back to wait for whoever holds it: a truncation or a swap marks segments gone, then
+// changes the names, and only then publishes the new list. Without the wait a reader would spin through that time.
+// There is another round only where the view has changed.
 func (l *Log) again(v view, err error) bool {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false

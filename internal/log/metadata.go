@@ -18,6 +18,12 @@ const smallFileMax = 4 << 20
 
 // ReadTopicID reads the topic id from partition.metadata in a partition's directory. It is the zero id where
 // there is no such file, as before Kafka 2.8, or where a crash has left it empty.
+//
+//	version: 0
+//	topic_id: AAAAAAAAAAAAAAAAAAAAAQ        16 bytes in URL-safe base64 without padding; no newline behind it
+//
+// It ties a directory to one life of a topic (KIP-516). Without it a broker that was away while a topic was deleted
+// and created anew would serve the old records as the new topic's.
 func ReadTopicID(files vfs.FS, dir string) (protocol.TopicID, error) {
 	path := filepath.Join(dir, metadataName)
 	text, err := readSmall(files, path)
@@ -121,6 +127,13 @@ func readSmall(files vfs.FS, path string) ([]byte, error) {
 
 // replaceSmall gives path new content in one step: a reader, or a recovery in the same boot, sees the old or
 // the new one. With durable it also survives a power cut once the directory is synced.
+//
+//	stopped after           there is                     a start finds
+//	writing path.tmp        old file, whole or torn tmp  the old content; the next call truncates the tmp
+//	the rename              new file                     the new content; after a power cut it may be empty or
+//	                                                     old, unless durable
+//
+// It does not sync the directory: callers gather several names for one sync.
 func replaceSmall(files vfs.FS, path string, content []byte, durable bool) error {
 	temporary := path + temporarySuffix
 	f, err := files.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)

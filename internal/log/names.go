@@ -9,7 +9,11 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// The files of a partition, by suffix and name.
+// The files of a partition, by suffix and name. The life of a segment's files by their suffixes:
+//
+//	(roll, recovery) ────────────────────────────▶ X.log ─▶ X.log.deleted ─▶ removed after file.delete.delay.ms
+//	(log cleaner)  X.log.cleaned ─▶ X.log.swap ─────┘
+//	truncation, recovery: X.log removed at once
 const (
 	logSuffix       = ".log"
 	indexSuffix     = ".index"

@@ -46,6 +46,15 @@ func newLog(o *Options) *Log {
 
 // load finds out what the directory holds: it finishes what was left in the middle, recovers the segments as
 // far as the trust demands, and then makes producer state and the offsets from them.
+//
+//	topic id      refuse another topic's directory before anything in it is touched
+//	tidy          finish or undo what was being renamed; list what there is
+//	epochs        read, or found again from the batches
+//	recover       cut the torn end, rebuild indexes, find the log end offset
+//	settle        start, recovery point, epochs, producers and watermark between the checkpoints and the files
+//
+// The checkpoints of the directory are written from time to time and the files with every append, so neither is
+// right alone: each offset is taken from its checkpoint and then held within what the files have.
 func (l *Log) load(o *Options) error {
 	if err := l.checkTopicID(o.TopicID); err != nil {
 		return err
@@ -81,6 +90,9 @@ func (l *Log) load(o *Options) error {
 
 // settle sets the offsets of a log whose segments are recovered, between those of the checkpoints and those
 // of the files, and makes the producer state.
+//
+// The watermark of the checkpoint may be old. It is never assumed to be the end: what is between them may not be
+// on the other replicas, and the leader that is elected next decides about it.
 func (l *Log) settle(o *Options, r *recovery) error {
 	start := max(o.StartOffset, (*l.list.Load())[0].base)
 	l.start.Store(int64(start))

@@ -39,6 +39,8 @@ func (m batchMeta) firstSequence() int32 {
 var noBatch = batchMeta{lastOffset: protocol.NoOffset, timestamp: record.NoTimestamp, lastSequence: record.NoSequence}
 
 // producer is the state of one producer id in this partition.
+// batches is a queue of the last batches, for duplicates; epoch, sequence and offsets of the newest are what the
+// next one is checked against.
 type producer struct {
 	lastTimestamp    int64
 	txnStart         protocol.Offset // first offset of the open transaction, NoOffset without one

@@ -22,6 +22,20 @@ type producers struct {
 // check says whether a batch that the leader is about to append is in order. A batch that is already in the
 // log is a duplicate, and its old place is the answer. A client's batches have a sequence; those of
 // coordinators have none and are checked by their epoch alone.
+//
+//	the producer id here                    the batch                          answer
+//	unknown                                 any sequence                       in order: state may have expired
+//	same epoch, batch remembered            the same first and last sequence   duplicate, its old offsets
+//	same epoch                              sequence = last + 1                in order
+//	same epoch                              another sequence                   OUT_OF_ORDER_SEQUENCE_NUMBER
+//	higher epoch                            sequence 0                         in order, sequences begin anew
+//	higher epoch                            another sequence                   OUT_OF_ORDER_SEQUENCE_NUMBER
+//	lower epoch                             any                                INVALID_PRODUCER_EPOCH
+//	in a transaction                        without the transactional bit      INVALID_TXN_STATE
+//	known, marker of an older coordinator   a marker                           TRANSACTION_COORDINATOR_FENCED
+//
+// Duplicates come first: a retry whose first copy arrived is answered with success even where the producer has
+// gone on. It changes nothing; apply does, once the batch is in the log.
 func (p *producers) check(f *batchFacts) (duplicate batchMeta, isDuplicate bool, err error) {
 	now := p.byID[f.producer]
 	if now == nil && f.epoch < protocol.NoProducerEpoch {
@@ -145,6 +159,14 @@ func (p *producers) expire(before int64) (forgotten int) {
 
 // transactions are those that hold back the last stable offset. Its lock is short and is the only one that
 // is taken under the append lock, so that watermarks move without waiting for an append's I/O.
+//
+//	        begin                    complete                       release
+//	(none) ──────▶ open ────────────────────────▶ unreleased ─────────────────────▶ forgotten
+//	      first record written     its marker written       the watermark is above the marker
+//
+// A decided transaction holds the last stable offset back until its marker is replicated: a leader that is elected
+// without the marker would show its records as undecided again, and what a consumer has seen must not be taken
+// back.
 type transactions struct {
 	unstable atomic.Int64 // offset of the first record that is undecided or not replicated, or NoOffset
 

@@ -42,6 +42,15 @@ func (l *Log) readFrom(list segments, from protocol.Offset, maxBytes int, limit 
 
 // readSegment finds the range in one segment. The slice is empty where no batch at or behind from is
 // readable there.
+//
+//	size loaded ─▶ limit < end? ─▶ position(limit) ─▶ position(from) ─▶ fit to maxBytes
+//
+//	segment   | b1 | b2 | b3 | b4 | b5 |~~~~~ not published
+//	                ▲ from in b2   ▲ limit in b5
+//	slice          [b2   b3   b4]             the batch that holds limit stays out: it is not whole below it
+//
+// Nothing of the records is read: the caller sends the range of the file as it is (sendfile). The reference on the
+// file goes to the slice; on every other way out it is released here.
 func (l *Log) readSegment(s *segment, from protocol.Offset, maxBytes int, limit protocol.Offset, atLeastOne bool) (Slice, error) {
 	size := s.size.Load() // before the log end, see publish: what it covers is not beyond that
 	end := size
@@ -118,6 +127,10 @@ func (l *Log) position(s *segment, f *openFile, offset protocol.Offset, size int
 
 // fit is the greatest end of a batch between start and end that keeps the range within maxBytes; with
 // atLeastOne it is the end of the first batch where nothing fits.
+//
+// The common case is answered from memory: an index entry, or the remembered end of a batch, that lies between
+// start and limit, at the cost of up to one index interval less than maxBytes. Headers are walked only where the
+// first batches are large.
 func (l *Log) fit(s *segment, f *openFile, start, end, maxBytes int64, atLeastOne bool) (int64, error) {
 	limit := start + max(0, maxBytes)
 	entries, err := l.entriesOf(s)

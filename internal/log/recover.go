@@ -11,6 +11,18 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/record"
 )
 
+// How much Open looks at, by how the log was left:
+//
+//	Trust      believed                                  looked at
+//	Clean      everything                                last index entries and the headers behind them
+//	SameBoot   every write that returned; the page       headers and CRCs of the active segment behind its
+//	           cache outlives the process                last index entry; the rest later, by Verify
+//	Scan       what is below the recovery point          headers and CRCs of everything above it, segment by
+//	                                                     segment, index files of those made anew
+//
+// A wrong trust is worse than a slow start, so it is raised to Clean or SameBoot only by evidence: the marker of a
+// clean stop, or the kernel's boot id. Clean that turns out wrong falls back to a scan of the last segment.
+//
 // recovery is what recovering the segments came to.
 type recovery struct {
 	end      protocol.Offset
@@ -155,6 +167,9 @@ func (l *Log) lastOf(s *segment, suffix string, entrySize int64) (b []byte, n in
 // scan checks the batches of the segments from first on: of first itself from the offset given, as far as
 // its index helps to find that, and of the others all. With powerCut, pages may be missing; else only the
 // last write can be torn.
+//
+// It goes up from the oldest: the first bad batch ends the log, and later segments go with the cut. repair sees all
+// batches in their order and writes its corrections at the end, when the neighbours of each are known.
 func (l *Log) scan(o *Options, first int, from protocol.Offset, powerCut bool) (recovery, error) {
 	list := *l.list.Load()
 	r := recovery{repaired: true, trusted: from}
@@ -353,6 +368,9 @@ func (l *Log) readTimes(s *segment) (times []timeEntry, ok bool, err error) {
 
 // adopt makes what a scan found the state of a segment, in memory and in its index files. The files of a
 // segment that goes on being appended to are left as they are, as far as the scan believed them.
+//
+// Which of two is stored first, indexes or the cut log, does not matter: indexes that name more than the log has
+// fail the check of the next start, and are made anew.
 func (l *Log) adopt(s *segment, one *scanned, last bool) error {
 	s.maxTime.Store(one.maxTime)
 	s.maxTimeOffset = s.base + protocol.Offset(one.maxTimeOffset)

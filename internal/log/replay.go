@@ -13,6 +13,14 @@ import (
 // replay makes the producer state of the log end: it loads the newest snapshot that can be trusted and goes
 // through the batches behind it. Transaction indexes are built anew from where recovery checked the batches,
 // or from the snapshot, which is written after their entries.
+//
+//	           snapshot          checked                            end
+//	           ├─────────────────┼──────────────────────────────────┤
+//	producers  │ apply every batch of a producer ...                │
+//	txnindex   │ entries are there │ entries are made anew          │
+//
+// Only headers are read, and the one record of each control batch. A snapshot is taken at each roll, so as a
+// rule this is at most one segment and what is above the recovery point, however long the log is.
 func (l *Log) replay(r *recovery) error {
 	limit := min(r.trusted, r.end)
 	if r.settled < limit {

@@ -46,6 +46,10 @@ func (l *Log) advanceStart(offset protocol.Offset) {
 // high watermark goes, whatever was consumed; where all segments go, a new one is rolled first. Files stay
 // under ".deleted" for file.delete.delay.ms; Retain also removes those whose time has come. The caller's
 // now must not jump with the wall clock.
+//
+// Rules are tried on the oldest segment only, and stop at the first that stays: retention takes a prefix, also
+// where a later segment would be old enough. So a segment with a record from the future holds those behind it,
+// which message.timestamp.after.max.ms is there to prevent.
 func (l *Log) Retain(now time.Time) (deleted int, bytes int64, err error) {
 	if err := l.lock(); err != nil {
 		return 0, 0, err
@@ -139,6 +143,12 @@ func (l *Log) deleteWhile(now time.Time, rule func(s, next *segment) (bool, erro
 
 // deleteOldest takes the first n segments out of the log: start offset and list first, then the files, the
 // lowest first and durably before the next, so that what is left is a suffix wherever the power fails.
+//
+//	stopped after                        next start
+//	the list changed (memory only)       the segments are there again, below the log start of the checkpoint or
+//	                                     deleted by the next Retain
+//	some log files ".deleted"            these go, the rest is a log that begins later
+//	all log files, some indexes          indexes without a segment are removed by collect
 func (l *Log) deleteOldest(n int, now time.Time) error {
 	list := *l.list.Load()
 	gone, rest := list[:n], list[n:len(list):len(list)]

@@ -17,6 +17,13 @@ const openFlags = os.O_RDWR
 const indexWriteBytes = 1 << 20
 
 // makeRoom rolls to a new segment where the active one should not take size more bytes up to offset last.
+//
+//	full      segment.bytes would be exceeded
+//	overdue   segment.ms since the first batch, by the timestamps of batches
+//	index     segment.index.bytes would be exceeded; of the time index one entry is kept for the end
+//	offsets   the last offset would be more than 2^31-1 behind the base: entries have 31 bits for it
+//
+// A batch larger than segment.bytes was refused before. An empty segment takes anything but such an offset.
 func (l *Log) makeRoom(size int64, first, last protocol.Offset, timestamp int64) error {
 	c := l.config.Load()
 	s := l.active()
@@ -97,6 +104,13 @@ func (l *Log) Roll() error {
 // the segment before was not yet: otherwise a power cut could leave a hole between two segments. What a hole
 // at the end of a segment is, lost records or compacted ones, recovery can tell only where nothing is
 // compacted; so on compacted topics the old segment is synced.
+//
+//	step                     a stop right behind it leaves
+//	index files finished     a closed segment that is still the active one: recovery opens it again
+//	snapshot at base         a snapshot at the log end, which counts like any other
+//	new log file             an empty active segment; after a power cut perhaps none, which is the same log
+//
+// The list is published last, so readers know the new segment only when its file is there.
 func (l *Log) roll(base protocol.Offset) error {
 	old := l.active()
 	if err := l.finishSegment(old); err != nil {

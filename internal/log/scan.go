@@ -105,6 +105,10 @@ func (w *walker) checkCRC(h *record.Header) error {
 // findBatch looks for a whole batch with a right CRC between from and end whose base offset is at least
 // least, and returns its position or -1. It is how damage is told from a torn tail. A batch within the value
 // of a torn record does not count: behind a real one stands another, or the end.
+//
+// Every byte is a candidate. plausible drops nearly all of them by three fields, so the search costs about as much
+// as reading; a candidate that is left is checked by its CRC and by what stands behind it. A client can put the
+// bytes of a batch into a value, but not choose that a write tears right behind them.
 func findBatch(file io.ReaderAt, from, end int64, least protocol.Offset) (int64, error) {
 	buf, probe := scanBytes(end-from), scanBytes(end-from)
 	for at := from; at+record.HeaderSize <= end; {
@@ -148,6 +152,8 @@ func plausible(b []byte, room int64, least protocol.Offset) bool {
 // size is what the batch there claims, or 0, and expected the offset that it should have. A real batch does
 // not begin with 17 zeros, nor with fewer where its offset has other digits. One may end with a zero or two;
 // where just these are on the last page of a file, a lost page is still likelier than a flipped bit.
+//
+// The zeros are those of a file that was extended, whose size reached the disk before its data did.
 func lostPage(file io.ReaderAt, position, end, size int64, expected protocol.Offset) (bool, error) {
 	if size < record.HeaderSize || size > end-position {
 		size = min(record.HeaderSize, end-position)

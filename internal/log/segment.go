@@ -10,6 +10,19 @@ import (
 
 // segment is one file of batches and its indexes. What readers use is atomic; the rest is guarded by the
 // append lock.
+//
+//	          install            roll, install                retention, truncation, swap, close
+//	(created) ───────▶ active ──────────────────▶ closed ─────────────────────────────────────▶ gone
+//	                          ◀──────────────────
+//	                      truncation: reactivate
+//
+//	           size    index              file
+//	active     grows   in memory, growing open as long as it is used
+//	closed     fixed   loaded when needed the same
+//	gone       fixed   dropped            kept open by slices alone
+//
+// A segment that is gone never comes back: a new one with the same base is another value, so a pointer that was
+// loaded before cannot be mistaken for it.
 type segment struct {
 	base protocol.Offset
 

@@ -6,6 +6,11 @@ import "github.com/barnabas-mq/barnabas/internal/vfs"
 // open and its bytes stay as they are, whatever retention, deletion or compaction do. Truncation may cut
 // into a slice above the high watermark, which only followers read; reads then come up short. The zero Slice
 // is empty and needs no Release.
+//
+//	Read ──▶ Slice (file pinned) ──▶ sendfile or ReadInto, any number of times ──▶ Release, once
+//
+// It is a value, so that a Fetch of many partitions allocates none; a copy of it is the same loan. A slice that is
+// never released keeps a descriptor open, and the disk space of a deleted segment taken.
 type Slice struct {
 	// File is the open file; nil for an empty slice.
 	File vfs.File

@@ -9,7 +9,26 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// Sizes of a producer snapshot's parts.
+// A producer snapshot, big-endian, is Kafka's, so that a broker of either kind can start on the other's files:
+//
+//	 0 version            int16   1
+//	 2 CRC                uint32  Castagnoli, over everything from the next field on
+//	 6 count              int32
+//	10 entries, 46 bytes each, in the order of producer ids:
+//	    0 producer id         int64
+//	    8 epoch               int16
+//	   10 last sequence       int32   -1 where only a marker was written in this epoch
+//	   14 last offset         int64   of the last batch, -1 without one
+//	   22 offset delta        int32   last offset less first of that batch
+//	   26 timestamp           int64   of the last batch or marker, in ms
+//	   34 coordinator epoch   int32   of the last marker, -1 before one
+//	   38 transaction start   int64   first offset of the open transaction, -1 without one
+//
+// Its name is the offset that it was taken at: the state before that offset. Of the five batches that are
+// remembered in memory only the last is in it; recall.go finds the others. Kafka once left snapshots empty after a
+// power cut (KAFKA-9892); here the CRC decides, and one that is not whole is deleted.
+//
+// Sizes of a producer snapshot's parts:
 const (
 	snapshotHeaderSize = 10 // version, CRC, count
 	snapshotEntrySize  = 46

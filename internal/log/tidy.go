@@ -29,6 +29,9 @@ type fileOf struct {
 // tidy removes and completes what a stop in the middle of something left, as Kafka does, and lists the rest:
 // ".deleted" files go; ".cleaned" ones go, with the ".swap" files at or behind them, since those belong to
 // the same unfinished rename; what is still ".swap" is finished and replaces the segments that it covers.
+//
+// It comes to the same result if it is stopped and begun again: each step only removes, or renames towards the name
+// that a file has in the end. The table of states is at swap.
 func (l *Log) tidy() (found, error) {
 	files, err := l.listFiles()
 	if err != nil {
@@ -96,6 +99,9 @@ func (l *Log) removeFile(name string) error {
 
 // finishSwap completes the work of a log cleaner that was stopped while it renamed: the segments that the
 // ".swap" ones were made from go, if they have not yet, and the suffix is taken off.
+//
+// The range is taken from what the ".swap" log files hold. Where cleaning has taken the last records of the range
+// out, originals behind the last kept batch stay, and are compacted again: they hold nothing that contradicts it.
 func (l *Log) finishSwap() error {
 	files, err := l.listFiles()
 	if err != nil {

@@ -8,6 +8,16 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/record"
 )
 
+// The time index of a segment with base offset 4711, in its file: 12 bytes an entry, big-endian, timestamps rising
+// strictly.
+//
+//	00 00 01 8f 0d 5a 2c 00  00 00 00 2a     up to offset 4711+42 nothing is younger than 0x018f0d5a2c00 ms
+//	00 00 01 8f 0d 5a 40 10  00 00 00 61     the same up to 4711+97
+//
+// An entry is written along with one of the offset index where the largest timestamp has risen since the last, so
+// a segment whose clock stood still has few. The last entry of a closed segment is its largest timestamp: retention
+// by time and ListOffsets by time look at nothing else to pass over a segment.
+//
 // timeEntrySize is the size of an entry in a time index file.
 const timeEntrySize = 12
 

@@ -24,6 +24,10 @@ var notFound = Found{Offset: protocol.NoOffset, Timestamp: record.NoTimestamp, E
 
 // OffsetForTime finds the first record whose timestamp is at or above the given time in ms, at or behind the
 // log start. found is false where there is none.
+//
+// Timestamps are the producer's and need not rise, so it is the first such record in the order of offsets, and
+// later ones may be older. It costs a look at the largest timestamp of each segment, which is remembered, a binary
+// search in one time index, and a walk over headers of about an index interval.
 func (l *Log) OffsetForTime(timestamp int64) (_ Found, found bool, err error) {
 	for {
 		v := l.view()

@@ -48,6 +48,17 @@ func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 
 // truncate cuts within the log: later segments first, the highest before the others, so that the rest is a
 // prefix wherever the power fails; then the segment that holds the offset.
+//
+//	memory     end, watermark and the others fall               readers stop short of what will go
+//	disk       later segments, the highest first; each durable
+//	           the segment that holds the offset, cut and synced
+//	           its indexes, made from what is left
+//	           snapshots above the end, durable
+//	memory     producer state of the new end
+//
+// A stop anywhere leaves a prefix of the old log, no shorter than it was to become. The follower then finds again
+// where it parts from its leader, and truncates anew. No step may be left to the page cache: bytes that come back
+// after a power cut, behind records that were appended since, would be a history that no leader has written.
 func (l *Log) truncate(offset protocol.Offset) error {
 	list := *l.list.Load()
 	i := list.floor(offset)
@@ -199,6 +210,9 @@ func (l *Log) restartAt(offset protocol.Offset) error {
 }
 
 // truncateEpochs drops the epochs that begin at end or behind it.
+//
+// Also where no records went: epochs without records at the end would otherwise be offered to the leader again and
+// again, and the follower never got done (KAFKA-10706).
 func (l *Log) truncateEpochs(end protocol.Offset) error {
 	list, changed := l.epochs.Load().truncateEnd(end)
 	if !changed {

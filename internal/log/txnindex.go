@@ -8,6 +8,19 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+// The transaction index of a segment, big-endian, has an entry for each transaction whose abort marker is in the
+// segment. Committed ones have none.
+//
+//	 0 version   int16   0
+//	 2 producer  int64
+//	10 first     int64   offset of the transaction's first record in this partition
+//	18 last      int64   offset of its abort marker
+//	26 stable    int64   last stable offset once the marker was there: the first offset of the oldest
+//	                     transaction still open, or the offset behind the marker
+//
+// first may lie in an earlier segment, which retention may have deleted. There is no file until there is an entry,
+// and no checksum: entries are compared with the segment where they are read.
+//
 // abortedSize is the size of an entry in a transaction index file.
 const abortedSize = 34
 

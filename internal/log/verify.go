@@ -11,6 +11,10 @@ import (
 // Verify checks the CRCs of the batches above the recovery point that opening trusted (SameBoot checks only
 // the tail), in the background: it takes no lock, and stops early with ctx. A *DamageError also breaks the
 // log, so that nothing is appended behind the damage; whoever serves it must take it offline.
+//
+// What it reads may be truncated, deleted or compacted under it. Then the segment's file is pinned, or its size has
+// fallen, and neither is taken for damage. It need not be finished before the next stop: until it is, logdir
+// leaves the recovery point where it was, and the next start finds the same to check.
 func (l *Log) Verify(ctx context.Context) error {
 	from, to := l.unverified()
 	for from < to {
@@ -79,6 +83,9 @@ func (l *Log) verifySegment(ctx context.Context, s *segment, from, to protocol.O
 // files, the index and the file of the active segment are let go until the next use, and space reserved
 // behind it is freed. Call it on logs that nobody has used for a while. It does nothing while an append is
 // going on.
+//
+// The state is afterwards as if the log had just been opened cleanly: indexWritten is -1, and prepareTail reads the
+// index again for the next append.
 func (l *Log) Rest() {
 	if !l.appending.tryLock() {
 		return

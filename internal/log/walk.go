@@ -14,6 +14,14 @@ import (
 const walkBuffer = 4096 + record.HeaderSize
 
 // walker walks over the headers of the batches of a segment, skipping the records.
+//
+//	file   | b1                | b2      | b3                          |
+//	        ▲ pos               ▲ to                                    ▲ end
+//	buf    [at ............ at+n)        read again only where the next header is not in it
+//
+// It is a value without a finaliser or a lock; file and buf are lent to it, and headers that it gives refer to
+// neither. With skim, batches larger than the buffer cost one read of walkBuffer each. After an error
+// pos is where the bad bytes begin, and another next would give the same.
 type walker struct {
 	file io.ReaderAt
 	buf  []byte

@@ -162,3 +162,32 @@ func TestOffsetsOfANewLeader(t *testing.T) {
 		t.Errorf("afterwards: %v, offset %d", protocol.Code(got.ErrorCode), got.Offset)
 	}
 }
+
+// Where there is no room for another session, a follower's takes that of a consumer, and never the other way round.
+func TestFollowersComeFirst(t *testing.T) {
+	s := newStage(t)
+	s.lead("t", 1, false)
+	s.sessions.slots = 2
+	first, second := &consumer{s: s, version: 17}, &consumer{s: s, version: 17}
+	first.fetch(nil, want{"t", 0, 0})
+	second.fetch(nil, want{"t", 0, 0})
+	if first.id == 0 || second.id == 0 {
+		t.Fatalf("sessions %d and %d", first.id, second.id)
+	}
+	follow := func() int32 {
+		c := &consumer{s: s, version: 17}
+		return ask[*kmsg.FetchResponse](s, following(c.request(nil, want{"t", 0, 0}), 0, -1)).SessionID
+	}
+	if follow() == 0 {
+		t.Error("a follower got no session")
+	}
+	if got := first.fetch(nil); protocol.Code(got.ErrorCode) != protocol.FetchSessionIDNotFound {
+		t.Errorf("the consumer that was idle longest: %v", protocol.Code(got.ErrorCode))
+	}
+	if got := second.fetch(nil); got.ErrorCode != 0 {
+		t.Errorf("the other consumer: %v", protocol.Code(got.ErrorCode))
+	}
+	if follow() == 0 || follow() != 0 {
+		t.Error("the second follower takes the last consumer's place, and the third finds none")
+	}
+}

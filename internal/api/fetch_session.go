@@ -129,7 +129,7 @@ func (s *sessions) find(q *fetchRequest) (*session, error) {
 func (s *sessions) keep(fresh *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.byID) >= s.slots && !s.evict() {
+	if len(s.byID) >= s.slots && !s.evict() && !(fresh.follower && s.evictConsumer()) {
 		return
 	}
 	for fresh.id == 0 || s.byID[fresh.id] != nil {
@@ -152,6 +152,21 @@ func (s *sessions) evict() bool {
 	victim.busy.Unlock() // nobody takes it meanwhile: that needs mu
 	s.remove(oldest)
 	return true
+}
+
+// evictConsumer makes room by ending the session of a consumer, that which was idle longest of those that no
+// request works on. Followers come first, as in Kafka: there are few of them, and each names many partitions.
+func (s *sessions) evictConsumer() bool {
+	for at := s.order.Front(); at != nil; at = at.Next() {
+		victim := at.Value.(*session)
+		if victim.follower || !victim.busy.TryLock() {
+			continue
+		}
+		victim.busy.Unlock()
+		s.remove(at)
+		return true
+	}
+	return false
 }
 
 // end forgets a session, also while a request works on it; 0 and unknown ids are none.

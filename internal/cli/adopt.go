@@ -21,6 +21,15 @@ type adoptFlags struct {
 	tree, configs, properties string
 }
 
+// It never connects to anything: it reads and writes directories, whose locks it holds from the plan to the
+// end, so that neither Kafka nor a broker can start between what was shown and what is done.
+//
+//	without --yes, no terminal      the plan; exit 0, nothing changed
+//	without --yes, a terminal       the plan and a question; anything but y or yes changes nothing
+//	--yes                           carries the plan out and prints what was done
+//	adopted before                  says so; exit 0
+//
+// It may be repeated: what a run that was cut off has left is finished by the next.
 func adoptCommand(c *common) *cobra.Command {
 	var flags adoptFlags
 	command := &cobra.Command{

@@ -7,6 +7,9 @@ import (
 )
 
 // group is a command that only holds others.
+//
+// Cobra would answer an unknown subcommand with the help and status 0, which a script takes for success; noArgs
+// makes it a usage error.
 func group(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name,

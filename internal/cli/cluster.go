@@ -14,6 +14,12 @@ func clusterCommand(c *common) *cobra.Command {
 	return command
 }
 
+// One Metadata request without topics:
+//
+//	cluster      ID        id  controller  brokers
+//	brokers      ID  HOST  PORT  RACK  CONTROLLER
+//
+// Only living brokers are listed, with the addresses that the broker advertises to this listener.
 func clusterInfoCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "info",
@@ -45,6 +51,13 @@ func clusterInfo(cluster admin.Cluster) *report {
 	return r
 }
 
+// One Metadata request for all topics. A partition may be in several lists:
+//
+//	leaderless          no leader, or one that is not alive: nobody can read or write it
+//	under replicated    fewer replicas in sync than assigned: writes with acks=all may soon be refused
+//	offline replicas    a replica whose broker or log directory is gone
+//
+// Exit 1 with the report printed, so that it can stand in a deployment's script as it is.
 func clusterHealthCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",

@@ -23,6 +23,8 @@ func completeWords(command *cobra.Command, name string, words ...string) {
 
 // completeNames lets shells complete arguments by names that the cluster knows. A cluster that does not
 // answer at once completes nothing.
+//
+// Errors are not shown: they would be printed into the middle of the line that somebody is typing.
 func completeNames(c *common, names func(context.Context, *admin.Client) ([]string, error)) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.Background(), completionPatience)

@@ -9,6 +9,10 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// One IncrementalAlterConfigs (KIP-339) to the broker that the resource belongs to: properties that are not
+// named stay. All changes are taken or none. Set and delete may be repeated; an append of a value that is
+// there, or a subtraction of one that is not, changes nothing. --dry-run has the broker check, and answers as
+// it would.
 func configAlterCommand(c *common) *cobra.Command {
 	var changes configChanges
 	var dryRun bool

@@ -9,6 +9,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// DescribeConfigs with synonyms. For a broker the request goes to that very broker, which alone knows its file
+// and its environment. Values of secrets are never sent.
 func configDescribeCommand(c *common) *cobra.Command {
 	var all bool
 	command := &cobra.Command{

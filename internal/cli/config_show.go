@@ -14,6 +14,8 @@ type configShowFlags struct {
 	all bool
 }
 
+// It is start without the start: the same files, variables, flags and checks. What start would refuse is told
+// on standard error; the exit is 0 all the same, since values can be shown.
 func configShowCommand(c *common) *cobra.Command {
 	var flags configShowFlags
 	command := &cobra.Command{

@@ -24,6 +24,9 @@ const (
 const bootstrapVariable = "BARNABAS_BOOTSTRAP_SERVER"
 
 // common are the flags of every command that talks to a cluster, and where commands read and write.
+//
+// One is made a run and shared by all commands; cobra fills the flags before RunE, and nothing changes them
+// afterwards.
 type common struct {
 	*streams
 	bootstrap string
@@ -58,6 +61,9 @@ func (c *common) check() error {
 }
 
 // addresses are the brokers to begin with.
+//
+// The flag beats the environment, which beats the local broker. The address only has to lead to some broker:
+// the client goes on with the addresses that brokers advertise.
 func (c *common) addresses() []string {
 	given := c.bootstrap
 	if given == "" {
@@ -81,6 +87,9 @@ func (c *common) connect(options ...kgo.Opt) (*admin.Client, error) {
 }
 
 // with runs an operation on the cluster that the flags name.
+//
+// The client is new for each command and connects with its first request. Operations bound their requests by
+// --timeout, retries included; ctx ends with the process.
 func (c *common) with(ctx context.Context, run func(context.Context, *admin.Client) error) error {
 	client, err := c.connect()
 	if err != nil {
@@ -100,6 +109,11 @@ type failure struct{ failed, of int }
 func (f failure) Error() string { return fmt.Sprintf("%d of %d failed", f.failed, f.of) }
 
 // printResults reports what became of each of several things.
+//
+//	NAME  RESULT  ERROR  MESSAGE
+//
+// RESULT is the verb, or "failed" with Kafka's code and sentence. Things are independent: one that failed keeps
+// none of the others from being done, and running the command again is safe for those that were.
 func (c *common) printResults(section, verb string, results []admin.Result) error {
 	r := &report{}
 	list := r.list(section, "name", "result", "error", "message")

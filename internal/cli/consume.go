@@ -28,6 +28,15 @@ type consumeFlags struct {
 	key, grep    string
 }
 
+// Three ways to read, which differ in what is asked of the cluster:
+//
+//	partitions   Metadata, ListOffsets for the bounds of --from, --until and --exit, then Fetch from each leader;
+//	             no group, nothing is committed
+//	--tail       the same, in windows before the ends that grow until there are enough records
+//	--group      joins as a member; begins at the committed offsets, and commits what was printed
+//
+// Records go out as they come: in the order of each partition, with none between partitions (--tail sorts by
+// timestamp). Transactions that are open or aborted are not seen unless --read-uncommitted is given.
 func consumeCommand(c *common) *cobra.Command {
 	var flags consumeFlags
 	command := &cobra.Command{
@@ -102,6 +111,9 @@ func (f *consumeFlags) check() error {
 }
 
 // printer prints records as they come.
+//
+// It is used by one goroutine, that of the reading. Records are buffered and flushed whenever none is at hand,
+// so that a pipe sees each as soon as it would have to wait for the next.
 type printer struct {
 	write func(io.Writer, *kgo.Record) error
 	keep  func(*kgo.Record) bool
@@ -161,6 +173,9 @@ func (c *common) read(ctx context.Context, flags consumeFlags, ranges admin.Rang
 }
 
 // consumeGroup reads as a member of a group, with --exit up to where the topics end now.
+//
+// What is committed has been handed to the writer and flushed before: a record may be printed twice after a
+// crash, but none is skipped.
 func consumeGroup(ctx context.Context, c *common, flags consumeFlags, names []string, p *printer) error {
 	from, err := parsePoint("--from", flags.from, time.Now())
 	if err != nil {

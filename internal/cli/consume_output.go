@@ -12,6 +12,12 @@ import (
 )
 
 // writer returns what prints a record.
+//
+//	-f LAYOUT    franz-go's record format, the same as rpk's and kcl's; no newline is added
+//	-o json      one object a line (see jsonRecord), not one array: a reading may have no end
+//	otherwise    the value and a newline; a null value is an empty line
+//
+// The returned function reuses one buffer, and so must not be called concurrently.
 func (f *consumeFlags) writer(c *common, _ io.Writer) (func(io.Writer, *kgo.Record) error, error) {
 	var line []byte
 	switch {

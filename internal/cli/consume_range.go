@@ -71,6 +71,9 @@ func (f *consumeFlags) begins(ctx context.Context, b *bounds, now time.Time) ([]
 }
 
 // ends are the offsets to stop before, -1 where there is no end.
+//
+// Ends are high watermarks, taken once before the reading begins: a topic that is written to all the time ends
+// where it was, not where it will be.
 func (f *consumeFlags) ends(ctx context.Context, b *bounds, now time.Time) ([]int64, error) {
 	switch {
 	case f.until != "":
@@ -90,6 +93,9 @@ func (f *consumeFlags) ends(ctx context.Context, b *bounds, now time.Time) ([]in
 }
 
 // bounds finds the offsets of points in the same partitions, asking for each kind of point once.
+//
+// A --from in the past and an --exit need three lists of offsets at most: start, end, and that of the time.
+// Each is one ListOffsets to every leader, however many partitions there are.
 type bounds struct {
 	client     *admin.Client
 	partitions []admin.TopicPartition

@@ -16,6 +16,9 @@ const tailGrowth = 8
 
 // consumeTail prints the last records of all the partitions together, in the order of their timestamps,
 // and with --follow goes on behind them.
+//
+// The ends do not move while windows grow: --follow goes on exactly where the last window ended, so that no
+// record is printed twice or left out.
 func consumeTail(ctx context.Context, c *common, flags consumeFlags, b *bounds, ranges admin.Ranges, p *printer) error {
 	last, err := c.lastRecords(ctx, flags, b, ranges, p.keep)
 	if err != nil {

@@ -23,6 +23,8 @@ type devFlags struct {
 	overrides           []string
 }
 
+// All brokers share one process and, without --data-dir, no disk: what they know ends with it. It prints one
+// line, bootstrap.servers=..., that a script can evaluate, and then nothing until it is stopped.
 func devCommand(s *streams) *cobra.Command {
 	var flags devFlags
 	command := &cobra.Command{

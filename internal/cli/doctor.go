@@ -15,6 +15,13 @@ import (
 // dialPatience bounds one attempt of the doctor to connect.
 const dialPatience = 3 * time.Second
 
+//	resolve      the name of a bootstrap address
+//	connect      a TCP connection to it
+//	metadata     what a broker says who it is and who the others are
+//	advertised   a TCP connection to the address of every broker in that answer
+//
+// The last one is what fails most often: the bootstrap address works, since it was typed for this machine, and
+// the advertised one was made for another network. Exit 1 where any check failed; each says what to do.
 func doctorCommand(c *common) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor",

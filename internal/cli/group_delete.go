@@ -10,6 +10,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// DeleteGroups, or OffsetDelete with --topic, to the coordinators. A group with members is refused
+// (NON_EMPTY_GROUP), as are offsets of a topic that a member subscribes to (GROUP_SUBSCRIBED_TO_TOPIC). A group
+// that does not exist is an error, so that a second run exits with 1.
 func groupDeleteCommand(c *common) *cobra.Command {
 	var topics []string
 	command := &cobra.Command{

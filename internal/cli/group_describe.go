@@ -8,6 +8,10 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// For each group: FindCoordinator, DescribeGroups (or ConsumerGroupDescribe for groups of KIP-848), OffsetFetch, and
+// ListOffsets twice to the leaders of its partitions. Lag is the end less the committed offset, as Kafka's tool counts
+// it: what retention has taken away meanwhile is in it, and start_offset shows how much that is. Members are
+// printed even where a partition's leader does not answer; its row then has an error.
 func groupDescribeCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:               "describe GROUP...",

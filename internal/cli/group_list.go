@@ -8,6 +8,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// ListGroups to every broker, since each knows only the groups that it coordinates. The filters go with the
+// request (versions 4 and 5); groups without members that keep offsets only are listed with an empty protocol.
 func groupListCommand(c *common) *cobra.Command {
 	var filter admin.GroupFilter
 	command := &cobra.Command{

@@ -66,6 +66,9 @@ func offsetsByPartition(committed []admin.Committed) admin.Positions {
 
 // targets are the new offsets of the plan's partitions; source are the offsets that --shift and --to-group
 // begin from.
+//
+// Targets are held between a partition's start and end. Beyond them a consumer would fall back to
+// auto.offset.reset, and a reset by a shift too large would read everything again or nothing.
 func (f *groupResetFlags) targets(ctx context.Context, client *admin.Client, plan *resetPlan, source admin.Positions) ([]int64, error) {
 	b := bounds{client: client, partitions: plan.partitions}
 	if len(plan.partitions) == 0 {

@@ -19,6 +19,14 @@ type groupResetFlags struct {
 	execute     bool
 }
 
+// It asks, in this order: DescribeGroups (nobody may be in the group), OffsetFetch, Metadata and ListOffsets
+// for what the flags name, and with --execute one OffsetCommit as a client that is no member (generation -1).
+//
+//	GROUP  TOPIC  PARTITION  COMMITTED  NEW  RESULT  ERROR  MESSAGE
+//
+// A reset to a place may be repeated; one by --shift moves again each time. A member that joins between the
+// question and the commit makes the broker refuse it, and nothing is changed. Groups that do not exist yet are
+// made by the commit.
 func groupResetCommand(c *common) *cobra.Command {
 	var flags groupResetFlags
 	command := &cobra.Command{

@@ -17,6 +17,9 @@ const healthTimeout = 3 * time.Second
 
 // healthCommand looks at one broker, for health checks of containers and load balancers. It asks http.listener and
 // no Kafka listener: a client follows the advertised addresses, which need not lead from a container to itself.
+//
+// Exit 0 where the broker serves, or serves in part; 1 where it does not, does not answer within three seconds,
+// or has no http.listener. Nothing is changed, and it is cheap enough for a probe every few seconds.
 func healthCommand(c *common) *cobra.Command {
 	var flags configFlags
 	command := &cobra.Command{

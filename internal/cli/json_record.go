@@ -14,6 +14,13 @@ import (
 
 // jsonRecord is a record as one line of JSON. What is no UTF-8 is in base64 under the name with "_base64",
 // so that every record comes back as it was.
+//
+//	{"topic":"t","partition":0,"offset":7,"timestamp":1700000000000,"key":"k","value":"v",
+//	 "headers":[{"key":"h","value":"x"}]}
+//
+// key and value are always there, null for null; "" is a record with an empty one, which to a compacted topic
+// is something else. Of produce --input json, topic, partition and offset are ignored, so that what one command
+// prints another can read.
 type jsonRecord struct {
 	Topic       string       `json:"topic,omitempty"`
 	Partition   *int32       `json:"partition,omitempty"`

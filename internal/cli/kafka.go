@@ -8,6 +8,8 @@ import (
 
 // kafkaTool is the tool of Kafka's that a command line asks for, by the program's name (a link to it) or
 // by the first argument, and the arguments of the tool.
+//
+// The link's name wins over the argument, with or without ".sh": scripts call links by their path.
 func kafkaTool(args []string) (name string, rest []string, ok bool) {
 	if name := filepath.Base(args[0]); kafka.Known(name) {
 		return name, args[1:], true

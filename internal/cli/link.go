@@ -12,6 +12,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/cli/kafka"
 )
 
+// It may be repeated: links that are right stay. A file of another kind is never replaced without --force,
+// since it may be Kafka's own script.
 func linkCommand(c *common) *cobra.Command {
 	var force bool
 	command := &cobra.Command{

@@ -15,6 +15,9 @@ type logDirsFlags struct {
 	replicas bool
 }
 
+// DescribeLogDirs to every broker. SIZE is in bytes, of all segments; TOTAL and USABLE are those of the file
+// system (KIP-827), nothing where the broker does not say. A replica on the move is listed twice, the copy with
+// future set and the number of offsets that it is behind.
 func logDirsCommand(c *common) *cobra.Command {
 	var flags logDirsFlags
 	command := &cobra.Command{

@@ -9,6 +9,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
+// It reads files and connects to nothing; a broker may be writing to them, and then the last batch may be cut
+// off.
 func logDumpCommand(c *common) *cobra.Command {
 	var o log.DumpOptions
 	var shallow, metadata bool

@@ -13,6 +13,10 @@ import (
 )
 
 // dumpedBatch is a batch, or a message of an older format, as a line of JSON.
+//
+// position and size are in bytes in the file, offsets those of the log, -1 stands for no producer, no sequence
+// and no leader epoch, timestamps are ms since 1970. valid_crc covers what lies behind the CRC: the base
+// offset, the length and the leader epoch stand before it, so that a change of these is not seen.
 type dumpedBatch struct {
 	File          string         `json:"file"`
 	Position      int64          `json:"position"`
@@ -79,6 +83,8 @@ func dumpJSON(w io.Writer, path string, records bool) error {
 }
 
 // nextEntry reads one batch or message whole; io.EOF behind the last.
+//
+// A batch is read whole, of whatever size its header claims: the file is given by the user, not by the network.
 func nextEntry(in *bufio.Reader) ([]byte, error) {
 	head, err := in.Peek(record.HeaderSize)
 	if len(head) == 0 {

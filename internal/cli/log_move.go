@@ -22,6 +22,9 @@ type logMoveFlags struct {
 	wait   bool
 }
 
+// AlterReplicaLogDirs (KIP-113) to one broker, which answers when it has taken the order, not when the copy is there;
+// --wait polls DescribeLogDirs until every partition is in the directory and is no copy any more. Replicas serve all
+// the while. Where --broker is left out the cluster must have one broker only.
 func logMoveCommand(c *common) *cobra.Command {
 	var flags logMoveFlags
 	command := &cobra.Command{

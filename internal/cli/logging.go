@@ -7,6 +7,8 @@ import (
 )
 
 // newLogger writes a broker's log lines in the format and from the level on that its configuration says.
+//
+// Operators bring log4j's names with them, from KAFKA_LOG4J_ROOT_LOGLEVEL; a name that nobody knows is info.
 func newLogger(w io.Writer, format, level string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: logLevel(level)}
 	if format == "json" {

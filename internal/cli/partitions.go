@@ -30,6 +30,9 @@ func parseTopicPartitions(given string) (topic string, numbers []int32, err erro
 }
 
 // choosePartitions are the partitions that the arguments name, where a topic alone means all of its own.
+//
+// A topic may be named several times, each time with some of its partitions. They come in the order of the cluster's
+// answer, not of the arguments.
 func choosePartitions(ctx context.Context, client *admin.Client, given []string) ([]admin.TopicPartition, error) {
 	wanted := map[string][]int32{}
 	var names []string

@@ -18,6 +18,8 @@ type perfConsumeFlags struct {
 	records int64
 }
 
+// Bytes are those of keys and values, uncompressed and without the overhead of batches; a megabyte is 1,048,576 bytes,
+// as in Kafka's tools. Time counts from before the first connection for fetching.
 func perfConsumeCommand(c *common) *cobra.Command {
 	var flags perfConsumeFlags
 	command := &cobra.Command{

@@ -18,6 +18,9 @@ type perfProduceFlags struct {
 	load admin.Load
 }
 
+// Latency counts from when a record is handed to the client to its acknowledgement, the time that it waits there for a
+// batch included. With --rate, a record that is late is sent at once: what a stall of the broker costs shows as
+// latency of the records in flight, not of those that were due meanwhile.
 func perfProduceCommand(c *common) *cobra.Command {
 	var flags perfProduceFlags
 	command := &cobra.Command{

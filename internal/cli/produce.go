@@ -19,6 +19,12 @@ type produceFlags struct {
 	sinkFlags
 }
 
+// Metadata first, so that a topic that does not exist is an error before any input is read, then Produce. With --acks
+// all, which is the default, the producer is idempotent: retries neither lose nor repeat nor reorder. It ends with the
+// first record that fails; those behind it are not sent. Exit 0 means that every record is acknowledged, as far
+// as --acks asks for it.
+//
+// Running it again writes the records again.
 func produceCommand(c *common) *cobra.Command {
 	var flags produceFlags
 	command := &cobra.Command{

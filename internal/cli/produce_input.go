@@ -17,6 +17,9 @@ import (
 const lineMax = 128 << 20
 
 // recordFlags say how records are read from the input.
+//
+// Precedence, for each record: what the input says, then --key where it has no key, then --tombstone for an
+// empty value; fixed headers come behind those of the input.
 type recordFlags struct {
 	input, layout, keySeparator, key string
 	headers                          []string

@@ -46,6 +46,8 @@ func (f *sinkFlags) options() ([]kgo.Opt, error) {
 	return append(acks, kgo.RecordPartitioner(partitioner), kgo.ProducerBatchCompression(codec), kgo.ProducerLinger(f.linger)), nil
 }
 
+// key-hash must agree with Java's producer to the bit: records of one key that two programs write have to be in
+// one partition, or their order is lost.
 func (f *sinkFlags) chosenPartitioner() (kgo.Partitioner, error) {
 	if f.partition >= 0 {
 		number := int(f.partition)

@@ -16,6 +16,17 @@ import (
 
 // report is what a command found, in sections that are printed in order: as aligned text for people, as
 // lines of tabs without any heading for scripts, or as one JSON object. All three have the same fields.
+//
+// An example, {"health":{"healthy":false},"problems":[{"topic":"t","partition":0}]}, as text:
+//
+//	healthy  false
+//
+//	TOPIC  PARTITION
+//	t      0
+//
+// Field names are the contract with scripts: they are added to, and neither renamed nor moved. A nil value is
+// what does not apply or is not known; it is null in JSON, a dash elsewhere. Sizes are bytes, durations in JSON
+// milliseconds, times UTC with milliseconds.
 type report struct{ sections []section }
 
 // section is an object (one row, printed as lines of name and value) or a list (a table).

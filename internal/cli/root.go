@@ -42,6 +42,10 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 }
 
 // runCommand runs one of our own commands.
+//
+// The three codes are the whole contract with scripts: 2 means that nothing was sent, so that a caller may tell
+// its own mistake from one of the cluster. A command that did a part of its work returns 1 with a report that
+// names each thing and its outcome; nothing is rolled back.
 func runCommand(c *common, args []string) int {
 	root := newRoot(c)
 	root.SetArgs(args)
@@ -63,6 +67,7 @@ func isUsage(err error) bool {
 		strings.HasPrefix(err.Error(), "required flag(s) ")
 }
 
+// Cobra's own printing is silenced: errors are told once, by reportError, in the form that --format asks for.
 func newRoot(c *common) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "barnabas",

@@ -58,6 +58,16 @@ type startFlags struct {
 	stopTimeout          time.Duration
 }
 
+// The life of the process:
+//
+//	load properties        a fault ends it before anything is touched; unknown names only warn
+//	broker.Start           locks directories, recovers logs, listens
+//	http.listener          metrics and health
+//	ready file, systemd    addresses are written and READY=1 sent only when clients would be served
+//	SIGTERM, SIGINT        an orderly end within --stop-timeout; a second signal ends the process at once
+//	broker ends by itself  the same end, and exit 1 with the reason
+//
+// The exit code is 0 only after an orderly end.
 func startCommand(s *streams) *cobra.Command {
 	var flags startFlags
 	command := &cobra.Command{
@@ -154,6 +164,8 @@ func announce(file string, b *broker.Broker) error {
 }
 
 // writeReady writes a ready file at once; no name is none.
+//
+// It appears under its name with all of its content: whoever waits for the file never reads half of it.
 func writeReady(file, text string) error {
 	if file == "" {
 		return nil

@@ -17,6 +17,9 @@ type topicAlterFlags struct {
 	dryRun     bool
 }
 
+// For each topic IncrementalAlterConfigs, then CreatePartitions. --partitions is the number in all: a topic
+// that has as many already is refused (INVALID_PARTITIONS), so that a second run exits with 1. Partitions are
+// never taken away.
 func topicAlterCommand(c *common) *cobra.Command {
 	var flags topicAlterFlags
 	command := &cobra.Command{

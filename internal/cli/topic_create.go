@@ -19,6 +19,12 @@ type topicCreateFlags struct {
 	dryRun            bool
 }
 
+// One CreateTopics for all names; each is made or refused by itself.
+//
+//	NAME  RESULT  ID  PARTITIONS  REPLICATION-FACTOR  ERROR  MESSAGE
+//
+// --if-not-exists makes it idempotent, whatever the existing topic is like. --dry-run asks with validate_only.
+// Counts of -1 take num.partitions and default.replication.factor of the broker (KIP-464).
 func topicCreateCommand(c *common) *cobra.Command {
 	var flags topicCreateFlags
 	command := &cobra.Command{

@@ -8,6 +8,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// One DeleteTopics for all names. A topic that does not exist is an error, so that a second run exits with 1.
+// Files are gone some time after the answer (file.delete.delay.ms).
 func topicDeleteCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:               "delete NAME...",

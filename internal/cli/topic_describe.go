@@ -8,6 +8,13 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// Metadata, ListOffsets twice (start and end), DescribeConfigs:
+//
+//	topics       NAME   ID  PARTITIONS  REPLICATION-FACTOR  INTERNAL  CONFIGS  ERROR
+//	partitions   TOPIC  PARTITION  LEADER  EPOCH  REPLICAS  ISR  START-OFFSET  END-OFFSET  ERROR
+//
+// CONFIGS are the topic's own, not what it inherits. The end is the high watermark. A partition without a
+// leader has no offsets, and the rest is printed all the same.
 func topicDescribeCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:               "describe NAME...",

@@ -8,6 +8,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// One Metadata request for all topics; those that the user may not describe are not in the answer.
 func topicListCommand(c *common) *cobra.Command {
 	var internal bool
 	command := &cobra.Command{

@@ -11,6 +11,7 @@ import (
 // version is what the linker puts in for a release; otherwise the commit is told.
 var version = "development"
 
+// It connects to nothing. The first line begins with the name and the version, for scripts that cut words.
 func versionCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

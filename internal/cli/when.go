@@ -45,6 +45,8 @@ func parsePoint(flag, given string, now time.Time) (point, error) {
 
 // parseTime reads a date, a date with a time (in local time where it has no zone), @milliseconds, or how
 // long ago, as in -90m, 90m or 2d.
+//
+// Local time is what a person who looks at a clock means. A script should give a zone or @milliseconds.
 func parseTime(given string, now time.Time) (time.Time, error) {
 	if ms, ok := strings.CutPrefix(given, "@"); ok {
 		n, err := strconv.ParseInt(ms, 10, 64)

@@ -34,6 +34,11 @@ type Options struct {
 }
 
 // Client talks to one cluster. It is safe for concurrent use.
+//
+//	kafka   the franz-go client: connections, metadata, retries, sharding of requests over brokers
+//	admin   the same client behind kadm's typed requests
+//
+// A client is cheap to make and to close; commands make one each.
 type Client struct {
 	bootstrap []string
 	version   string
@@ -105,6 +110,8 @@ func request[R kmsg.Response](ctx context.Context, c *Client, r kmsg.Request) (R
 }
 
 // limit bounds one operation.
+//
+// It encloses all retries of the client, and those of every broker that a sharded request goes to.
 func (c *Client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.timeout)
 }

@@ -18,6 +18,8 @@ type Cluster struct {
 }
 
 // Cluster asks any broker for the cluster, without its topics.
+//
+// It is a Metadata request for an empty list of topics, which is not the same as none (null), which means all.
 func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
 	metadata, err := c.metadata(ctx, []string{})
 	if err != nil {
@@ -53,6 +55,9 @@ func (h Health) OK() bool {
 }
 
 // Health looks at every partition.
+//
+// One Metadata request, answered from one broker's memory. It may be a moment behind the controller: whoever
+// wants to be sure that a trouble stays asks twice.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	metadata, err := c.metadata(ctx, nil)
 	if err != nil {

@@ -29,6 +29,9 @@ func (r Resource) Own() map[string]string {
 }
 
 // ownSource is the source of what was set for the resource itself.
+//
+// The sources are Kafka's (KIP-226): a property that was set for a resource stands beside those that it
+// inherits, and only its source tells them apart.
 func ownSource(r Resource) kmsg.ConfigSource {
 	switch {
 	case r.Type == kmsg.ConfigResourceTypeTopic:

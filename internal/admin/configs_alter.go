@@ -16,6 +16,9 @@ type ConfigOp struct {
 }
 
 // AlterConfigs changes properties of one resource, all or none of them.
+//
+// IncrementalAlterConfigs (KIP-339) leaves alone what is not named; AlterConfigs would take everything else
+// back to its default, and two admins at once would undo each other's changes.
 func (c *Client) AlterConfigs(ctx context.Context, kind kmsg.ConfigResourceType, name string, ops []ConfigOp, validateOnly bool) error {
 	r := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	r.ValidateOnly = validateOnly

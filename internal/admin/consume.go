@@ -13,6 +13,8 @@ import (
 var ErrStop = errors.New("stop reading")
 
 // Sink takes what is read.
+//
+// Both are called by the goroutine that reads, never at once.
 type Sink struct {
 	// Each takes one record; [ErrStop] ends the reading behind it.
 	Each func(*kgo.Record) error
@@ -23,6 +25,8 @@ type Sink struct {
 // Read hands the records of a reading to the sink, in the order of every partition, until all partitions
 // have reached their end, the sink returns an error, or ctx ends, which is no error. The client must have
 // been made with the reading's options.
+//
+// What the sink has taken is marked for commit only after Batch, since until then it may lie in a buffer.
 func (c *Client) Read(ctx context.Context, r *Reading, sink Sink) error {
 	for !r.done() {
 		fetches := c.poll(ctx, r)

@@ -8,6 +8,9 @@ import (
 
 // DeleteRecords deletes the records before the offsets; -1 stands for the high watermark. The results are
 // in the order of the partitions and hold the new log start offsets.
+//
+// Each leader gets one request for its partitions. A leader that cannot be reached fails its own partitions
+// only.
 func (c *Client) DeleteRecords(ctx context.Context, partitions []PartitionOffset) ([]PartitionOffset, error) {
 	r := kmsg.NewPtrDeleteRecordsRequest()
 	r.TimeoutMillis = int32(c.timeout.Milliseconds())

@@ -10,6 +10,9 @@ import (
 
 // DescribeTopics are the named topics with their eligible leader replicas (KIP-966), where the broker
 // tells them. A topic that does not exist is in the result with its error.
+//
+// Answers come in pages of at most 2000 partitions. The next page begins at the cursor, and names only topics
+// from there on: brokers refuse a cursor outside of what is asked for.
 func (c *Client) DescribeTopics(ctx context.Context, names ...string) ([]Topic, error) {
 	r := kmsg.NewPtrDescribeTopicPartitionsRequest()
 	for _, name := range slices.Sorted(slices.Values(names)) {

@@ -84,6 +84,11 @@ func codeError(code int16, message *string) error {
 }
 
 // Explain puts an error of the client into words that say what to do.
+//
+//	refused, unreachable, no such name   the address and the system's word for it
+//	closed before an answer              most likely TLS or SASL on the other side
+//	deadline                             how long was waited
+//	anything else                        as it is; Kafka's codes stay visible to CodeName
 func (c *Client) Explain(err error) error {
 	first := ""
 	if len(c.bootstrap) > 0 {

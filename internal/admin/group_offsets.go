@@ -46,6 +46,9 @@ func (c *Client) Committed(ctx context.Context, group string) ([]Committed, erro
 }
 
 // Lag is how far a group is behind in one partition.
+//
+// -1 stands for unknown everywhere, 0 for a group that has read everything. An offset beyond the end, as after
+// a topic was made anew, is no negative lag but 0.
 type Lag struct {
 	TopicPartition
 	// Committed is the group's offset, -1 where it has none.
@@ -122,6 +125,10 @@ type PartitionResult struct {
 }
 
 // Commit sets offsets of a group that has no members.
+//
+// It is an OffsetCommit without a member (generation -1), which coordinators take only while nobody is in the
+// group. The leader epoch goes as -1: that of a record that may not exist would only make consumers look for
+// truncation.
 func (c *Client) Commit(ctx context.Context, group string, offsets Positions) ([]PartitionResult, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()

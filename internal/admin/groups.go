@@ -96,6 +96,11 @@ type Member struct {
 }
 
 // DescribeGroups are the groups in the order of their names.
+//
+//	DescribeGroups          knows classic groups; from version 6 on GROUP_ID_NOT_FOUND for others
+//	ConsumerGroupDescribe   is asked about those, where there are any (KIP-848)
+//
+// Share and streams groups stay not found.
 func (c *Client) DescribeGroups(ctx context.Context, names ...string) ([]Group, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()

@@ -42,6 +42,9 @@ type DirReplica struct {
 
 // LogDirs are the log directories of the brokers, or of all where none is named, with the replicas of
 // the topics, or of all topics where topics is nil. Sorted by broker and path.
+//
+// Brokers are asked one after another; a broker that does not answer fails the whole, since a sum without it
+// would look like one.
 func (c *Client) LogDirs(ctx context.Context, brokers []int32, topics []Topic) ([]LogDir, error) {
 	if len(brokers) == 0 {
 		cluster, err := c.Cluster(ctx)

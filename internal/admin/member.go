@@ -33,6 +33,9 @@ func (c *Client) ReadAsMember(ctx context.Context, r *Reading, sink Sink) error 
 }
 
 // leave commits and says farewell to the group; err is what ended the reading.
+//
+// It has its own time, since ctx is often the one that a signal has ended: without a farewell the group would
+// wait for the session to time out.
 func (c *Client) leave(ctx context.Context, commit bool, err error) error {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()

@@ -54,6 +54,9 @@ func PartitionsOf(topics []Topic) []TopicPartition {
 
 // Offsets are the offsets of the partitions at a point, which is one of the constants above or a time in
 // ms: the first record of that time or later. The result has the order of the partitions.
+//
+// One ListOffsets to each leader. A partition whose leader does not answer has the error in its place; only
+// where no leader answers at all is there an error of the whole.
 func (c *Client) Offsets(ctx context.Context, point int64, partitions []TopicPartition) ([]PartitionOffset, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()

@@ -10,6 +10,10 @@ import (
 // patience ends the production of records when none has been acknowledged for a while: the client itself would try
 // for ever where a broker does not answer, or refuses for now, as one whose disk is full. The client's own
 // timeout is no use for that, since it counts from a record's timestamp, which may lie years back.
+//
+//	sent      the first record in flight starts the timer
+//	ended     an acknowledgement starts it anew: as long as anything is acknowledged, nothing is given up
+//	timer     fires with records in flight: ctx ends, with the reason as its cause
 type patience struct {
 	// ctx is what records are produced under; it ends when patience does.
 	ctx     context.Context

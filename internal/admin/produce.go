@@ -17,6 +17,9 @@ type Written struct {
 }
 
 // Producer writes records asynchronously and counts them.
+//
+// Acknowledgements come on the client's goroutines and are counted under mu. It holds one number a partition,
+// not the records.
 type Producer struct {
 	client   *Client
 	patience *patience // from the first record on

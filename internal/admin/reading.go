@@ -41,6 +41,9 @@ type Ranges map[TopicPartition]Range
 func (r Range) empty() bool { return r.To >= 0 && r.From >= r.To }
 
 // Reading is one pass over some partitions. It is a hook of the client that reads.
+//
+// It is used by one Read at a time; its hooks are called by the client's goroutines, which is what its lock is
+// for.
 type Reading struct {
 	ranges Ranges
 

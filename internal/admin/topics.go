@@ -63,6 +63,8 @@ func (c *Client) Topics(ctx context.Context, names ...string) ([]Topic, error) {
 }
 
 // metadata asks any broker for the named topics; nil names are all topics, empty ones none.
+//
+// Auto-creation is switched off in the request (version 4 and up): asking about a topic must not make it.
 func (c *Client) metadata(ctx context.Context, names []string) (*kmsg.MetadataResponse, error) {
 	r := kmsg.NewPtrMetadataRequest()
 	r.AllowAutoTopicCreation = false

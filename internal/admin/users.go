@@ -53,6 +53,8 @@ func (c *Client) SCRAM(ctx context.Context, users ...string) ([]kadm.DescribedUs
 }
 
 // AlterSCRAM deletes and sets credentials of one user.
+//
+// Passwords are salted and hashed on this side (KIP-554): what goes over the wire is the salted password.
 func (c *Client) AlterSCRAM(ctx context.Context, deletions []kadm.DeleteSCRAM, upserts []kadm.UpsertSCRAM) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()

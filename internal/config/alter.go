@@ -20,6 +20,14 @@ const (
 )
 
 // Op changes one property.
+//
+//	OpSet        the value, whatever was there
+//	OpDelete     back to what is inherited; a value is ignored (KAFKA-13490)
+//	OpAppend     adds those elements that a list lacks: again is no change
+//	OpSubtract   takes elements out of a list; those that are not there are no error
+//
+// Appending to what is no list is INVALID_CONFIG; two operations on one property in a request are
+// INVALID_REQUEST.
 type Op struct {
 	// Name is the property.
 	Name string

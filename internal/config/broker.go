@@ -38,6 +38,14 @@ type setting struct {
 
 // Broker is the effective configuration of one broker: what it was started with, and over it what the store
 // holds for it. It never changes and may be shared.
+//
+//	perBroker, clusterDefault   the store, changes while the broker runs (KIP-226)
+//	static                      what it was started with
+//	implied                     what follows from how it was started
+//	table                       Kafka's defaults
+//
+// values is computed once from these, and a change makes a new Broker: readers need no lock, and see all of a
+// change or nothing of it. Who keeps a Broker keeps its values; to see changes, ask for the current one.
 type Broker struct {
 	static map[string]setting // what was set at the start, known keys and others
 	// implied are defaults that follow from how the broker was started; they stand before the table's.
@@ -85,6 +93,8 @@ func (b *Broker) evaluate() error {
 
 // outdone reports whether the store has another member of the property's family: what the broker was started
 // with then counts for none of them.
+//
+// Without this log.retention.ms from the file would beat log.retention.hours that an admin has just set.
 func (b *Broker) outdone(name string) bool {
 	for _, family := range table().families {
 		if !slices.Contains(family, name) {

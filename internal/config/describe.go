@@ -21,6 +21,9 @@ const (
 )
 
 // Synonym is a property and value that the described one would fall back to, itself included.
+//
+// They are the chain in which the value was looked for, strongest first, so that an admin sees what a deletion
+// would bring back (KIP-226). librdkafka's and Terraform's clients read, change and write it.
 type Synonym struct {
 	// Name is the property, often one of the broker.
 	Name string

@@ -13,6 +13,9 @@ import (
 // WithDynamic is this configuration with what the store holds for the broker and for all brokers, instead
 // of what it held before. Entries that cannot apply are named in the error and left out of the result,
 // which is good either way: a broker must not fail because of what the store holds.
+//
+// The store may hold what another version, or another program, has written. An entry that makes no sense here
+// is left out and told of, and the next weaker layer counts.
 func (b *Broker) WithDynamic(perBroker, clusterDefault map[string]string) (*Broker, error) {
 	next := &Broker{static: b.static, implied: b.implied, perBroker: map[string]string{}, clusterDefault: map[string]string{}}
 	var faults []error
@@ -66,6 +69,13 @@ func refused(err error) error {
 }
 
 // dynamicEntries checks each entry by itself: may it change at all, here, and to this value.
+//
+// The three lists are refused in this order, each with all of its names, in Kafka's words: admin tools print
+// them.
+//
+//	read-only                  anywhere
+//	security without a prefix  anywhere: it would change every listener under the feet of its clients
+//	per broker                 as the default of all brokers
 func dynamicEntries(entries map[string]string, forBroker bool) error {
 	var readOnly, bare, perBroker []string
 	for _, name := range slices.Sorted(maps.Keys(entries)) {

@@ -20,6 +20,8 @@ var kubernetes = regexp.MustCompile(`^KAFKA_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT)(_
 
 // environmentSettings are the properties that variables set, in the order of their names. KAFKA_CFG_X stands
 // back behind KAFKA_X, and the images' name of the log level behind our own.
+//
+// Unset and empty are different: an empty variable sets the property to the empty text.
 func environmentSettings(environ []string) []variable {
 	values := map[string]string{}
 	for _, entry := range environ {

@@ -59,6 +59,9 @@ const (
 )
 
 // Key is one property of the table.
+//
+// Since and Until make one table of two versions of Kafka: a key of either loads, and DescribeConfigs lists a
+// key that has an Until only where somebody has set it, as a broker of 4.4 would not know it.
 type Key struct {
 	// Name is Kafka's name.
 	Name string

@@ -12,6 +12,14 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+//	listeners                        NAME://host:port, …     where to bind; an empty host is all interfaces
+//	advertised.listeners             NAME://host:port, …     what clients are told; listeners where it is not set
+//	listener.security.protocol.map   NAME:PROTOCOL, …        what is spoken; by default a protocol's name means itself
+//	inter.broker.listener.name       NAME                    by which brokers reach each other
+//
+// A client that came by a listener is told the addresses of that listener of every broker: others may not be
+// reachable from where it is. Port 0 leaves the choice to the system.
+
 // SecurityProtocol says how a listener is protected, with the numbers of Kafka's protocol.
 type SecurityProtocol int16
 

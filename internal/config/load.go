@@ -68,6 +68,9 @@ func Load(o LoadOptions) (*Broker, []Warning, error) {
 }
 
 // loading is the state of one Load.
+//
+// A layer overwrites those before it, so that static always has the strongest, and places where that one
+// stands. Faults are collected, not returned: a person who mends a file wants to know all of them.
 type loading struct {
 	static   map[string]setting
 	places   map[string]string // where each setting was found, for messages
@@ -152,6 +155,9 @@ func (l *loading) sameNode() {
 // quick are the defaults of a broker without a file: the table's, ours, and over both those that were given. Where
 // only advertised.listeners is set, the broker listens on the same ports of all interfaces, as Kafka's container
 // image does; where only listeners is, a default of what to advertise would be about other listeners.
+//
+// Defaults must not look like settings: IsSet is false for them, and a change of another property may still
+// override them.
 func (l *loading) quick(defaults []string) map[string]string {
 	implied := quickDefaults()
 	for _, d := range defaults {

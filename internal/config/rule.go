@@ -27,6 +27,9 @@ const (
 )
 
 // Rule restricts the values of a property. The zero value restricts nothing.
+//
+// Rules judge a parsed value, in the words of Kafka's validators, which clients and tests have learned to read.
+// What depends on other properties is not a Rule's matter: see Broker.conflicts.
 type Rule struct {
 	kind          ruleKind
 	min, max      float64

@@ -8,6 +8,9 @@ import (
 )
 
 // index finds keys by name. It is made once and never changes.
+//
+// A key's name is unique within its scope, not beyond: retention.ms is a topic's, log.retention.ms a broker's.
+// Pointers into the slices stay good, as the slices never grow again.
 type index struct {
 	broker, topic, group             []Key
 	brokerName, topicName, groupName map[string]*Key
@@ -61,6 +64,9 @@ func Lookup(scope Scope, name string) (Key, bool) {
 	return Key{}, false
 }
 
+// log.retention.ms                                    the table
+// listener.name.internal.ssl.client.auth              ssl.client.auth, of one listener
+// listener.name.internal.plain.sasl.jaas.config       sasl.jaas.config, of one mechanism of one listener
 func lookup(scope Scope, name string) *Key {
 	switch scope {
 	case ScopeTopic:

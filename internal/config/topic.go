@@ -62,6 +62,9 @@ const segmentBytesFloor = 14
 
 // Topic is the configuration of a topic with these properties of its own. Properties that do not parse are
 // named in the error and count as not set: a topic stays usable whatever the store holds.
+//
+// For each property: its own value, else the first of its synonyms that the broker has a value of, else the
+// default.
 func (b *Broker) Topic(overrides map[string]string) (Topic, error) {
 	values := topicValues{b, map[string]Value{}}
 	var faults []error

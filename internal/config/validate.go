@@ -8,6 +8,9 @@ import (
 )
 
 // conflicts are the faults that no property has by itself: what Kafka's KafkaConfig checks across them.
+//
+// Kafka throws the first that it finds. Here all of them come at once, before anything is opened, so that a
+// file is mended in one go.
 func (b *Broker) conflicts() []error {
 	var faults []error
 	require := func(ok bool, format string, args ...any) {

@@ -7,6 +7,15 @@ import (
 )
 
 // Value is a parsed property: what kind it holds depends on the type of its key.
+//
+//	BOOLEAN             flag
+//	INT, SHORT, LONG    number
+//	DOUBLE              real
+//	LIST                list; nil and empty are the same
+//	others              text
+//	null                any type; the other fields are zero
+//
+// It is immutable, and small enough to be copied.
 type Value struct {
 	typ    Type
 	null   bool
@@ -125,6 +134,8 @@ func parseJavaDouble(s string) (float64, error) {
 
 // javaDouble prints as Double.toString does: plain between 10^-3 and 10^7, else in computerized scientific
 // notation, always with a digit behind the point.
+//
+// DescribeConfigs gives text, and tools compare it: 0.5 and 1.0E10, not 0.5 and 1e+10.
 func javaDouble(f float64) string {
 	switch {
 	case math.IsInf(f, 1):

@@ -88,6 +88,9 @@ func (a *API) Traffic() *Traffic { return a.traffic }
 
 // Request is one request with its header parsed. It is used again once the request has been answered, unless
 // it waits.
+//
+// frame and body belong to the server and are used again as soon as the first phase has returned; what a second
+// phase needs must be copied before.
 type Request struct {
 	wire.RequestHeader
 	// Conn is where it came from.
@@ -101,6 +104,15 @@ type Request struct {
 
 // Handle is the [server.Handler] of this API. An unknown key, a version that is not served and a body that
 // does not decode close the connection, as Kafka does: the client's next request would be misread as well.
+//
+// A request's way, and on which goroutine:
+//
+//	reader      frame read → header → route → decode → first phase       one request at a time, in order
+//	goroutine   wait (only some)                                         any number, at most one where it holds
+//	writer      the answer, in the order of the requests                 see package server
+//
+// What the reader does must not wait for other requests, other brokers or time: all of the connection stands
+// behind it. Appending to a log is the exception: its order is the reason for it.
 func (a *API) Handle(ctx context.Context, c *server.Conn, f *server.Frame) server.Reply {
 	r := a.pools.requests.Get().(*Request)
 	body, err := r.Parse(f.Bytes)
@@ -183,6 +195,8 @@ func (a *API) observedLater(r *Request, local time.Duration, wait func(context.C
 }
 
 // refuse closes the connection, and says why to the operator.
+//
+// The operator's line names the client's software, since this is most often an old or a broken library.
 func (a *API) refuse(c *server.Conn, why string, attributes ...any) server.Reply {
 	name, version := c.ClientSoftware()
 	a.Logger.Warn("closing a connection: "+why, append(attributes, "peer", c.RemoteAddr, "client", name, "client_version", version)...)

@@ -16,6 +16,13 @@ var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9]
 //
 // From version 3 on the client says what software it is; from version 5 on (KIP-1242) which cluster and
 // which broker it means, and learns with REBOOTSTRAP_REQUIRED that it has reached another one.
+//
+//	0  the list                       3  flexible; software name and version; features as tags
+//	1  throttle time                  4  features whose minimum is 0 (KAFKA-17011)
+//	2  quotas first, then muting      5  cluster and node id (KIP-1242)
+//
+// The header of the answer is always that of version 0, without tags: a client that does not know yet what we
+// speak must be able to read it.
 func (a *API) apiVersions(r *Request, q *kmsg.ApiVersionsRequest) *kmsg.ApiVersionsResponse {
 	response := respondTo(r, kmsg.NewPtrApiVersionsResponse())
 	if r.Version >= 3 {
@@ -56,6 +63,8 @@ func (a *API) checkMeant(q *kmsg.ApiVersionsRequest) error {
 
 // apiVersionsTooNew answers a version that is not served in the form of version 0, with the range of
 // ApiVersions itself, so that the client can ask again (KIP-511).
+//
+// Exactly one entry, and the connection stays: franz-go and Java ask again on it, at our highest version.
 func (a *API) apiVersionsTooNew(r *Request) server.Reply {
 	response := kmsg.NewPtrApiVersionsResponse()
 	response.ErrorCode = int16(protocol.UnsupportedVersion)

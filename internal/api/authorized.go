@@ -24,6 +24,9 @@ const (
 )
 
 // operations is all where the client asked for them.
+//
+// Clients before KIP-430 never ask; what stands there then is the smallest int32, which is Kafka's word for
+// "not told", and must not be 0, which would mean that nothing is allowed.
 func operations(asked bool, all int32) int32 {
 	if asked {
 		return all

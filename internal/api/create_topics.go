@@ -14,6 +14,15 @@ import (
 
 // createTopics makes topics, each with its own result (versions 0 to 7). It answers when this broker's
 // image shows them, so that a client may use them at once.
+//
+//	1  validate only                   5  partitions, replication factor and properties in the answer (KIP-525)
+//	2  throttle time                   6  THROTTLING_QUOTA_EXCEEDED
+//	4  -1 for the broker's defaults    7  topic id (KIP-516)
+//	   (KIP-464)
+//
+// A timeout is no failure of the creation: the topic exists, REQUEST_TIMED_OUT says that nobody has seen it
+// yet, and trying again says TOPIC_ALREADY_EXISTS. One bad topic of a request leaves the others alone
+// (KAFKA-13490).
 func (a *API) createTopics(ctx context.Context, r *Request, q *kmsg.CreateTopicsRequest) *kmsg.CreateTopicsResponse {
 	response := respondTo(r, kmsg.NewPtrCreateTopicsResponse())
 	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
@@ -114,6 +123,9 @@ func newTopic(q *kmsg.CreateTopicsRequestTopic) controller.NewTopic {
 }
 
 // automatic is a topic that a broker makes by itself, with its defaults; internal ones with theirs.
+//
+// The replication factor of __consumer_offsets is cut down to the brokers that live: Kafka refuses to create it
+// on fewer, and its default of 3 then keeps a single broker without groups for good.
 func (a *API) automatic(name string) controller.NewTopic {
 	t := controller.NewTopic{Name: name, Partitions: -1, ReplicationFactor: -1}
 	if name != protocol.GroupMetadataTopic {

@@ -22,6 +22,12 @@ import (
 // From version 12 on lengths are compact and each struct ends with its tags.
 
 // fetchRequest is a request that has been found to be whole. It aliases the request's frame.
+//
+//	4   isolation level, aborted transactions in the answer        12  last fetched epoch: the leader finds divergence
+//	5   log start offset of followers                              13  topics by id (KIP-516)
+//	7   sessions (KIP-227)                                         15  the follower's id and epoch as a tag (KIP-903)
+//	9   leader epoch: old leaders are found out (KIP-320)          16  leaders' addresses in the answer (KIP-951)
+//	11  rack: a closer replica may be named (KIP-392)              17  directory ids, 18 watermark of followers
 type fetchRequest struct {
 	version            int16
 	maxWait            time.Duration

@@ -30,6 +30,10 @@ const (
 const sessionIdle = 2 * time.Minute
 
 // sessions is the bounded cache of the broker's sessions.
+//
+// Locks: mu guards the cache and each session's epoch, ended, lastUsed and place; busy guards what is in
+// a session and is held for all of a request, waits included. mu is never held while busy is waited for:
+// TryLock only.
 type sessions struct {
 	slots int
 	now   func() time.Time
@@ -44,6 +48,15 @@ func newSessions(slots int, now func() time.Time) *sessions {
 }
 
 // session is a set of partitions that one client fetches. Without an id it lives for one request.
+//
+// Its life:
+//
+//	request epoch 0 → begin → answered → keep: it has an id now, if there is room
+//	request epoch e → find: busy taken, epoch + 1 → update → answered → release
+//	ended by a client, evicted, or without an id → close, at once or when its request is answered
+//
+// A client that counts wrongly, or whose answer was lost, gets INVALID_FETCH_SESSION_EPOCH and begins a new
+// one; a broker without room answers with session 0, and the client names all its partitions every time.
 type session struct {
 	id       int32
 	epoch    int32 // that the next request must carry
@@ -140,6 +153,8 @@ func (s *sessions) keep(fresh *session) {
 }
 
 // evict makes room by ending the session that was idle longest, if it was idle for long enough.
+//
+// Kafka also lets followers push consumers out and large sessions small ones; here age alone counts.
 func (s *sessions) evict() bool {
 	oldest := s.order.Front()
 	if oldest == nil {

@@ -18,6 +18,12 @@ const (
 
 // findCoordinator tells which broker leads the internal partition that a group belongs to (versions 0 to 6;
 // many keys at once from 4 on). The first request for a group makes __consumer_offsets.
+//
+//	1  type of the key, throttle time, messages    3  flexible
+//	2  quotas first, then muting (KIP-219)         4  many keys, each with its error; 6 share groups
+//
+// A client that gets COORDINATOR_NOT_AVAILABLE asks again; it is what the moment between creating the topic and
+// its first leader looks like. INVALID_REQUEST is final, for what will not come.
 func (a *API) findCoordinator(ctx context.Context, r *Request, q *kmsg.FindCoordinatorRequest) *kmsg.FindCoordinatorResponse {
 	response := respondTo(r, kmsg.NewPtrFindCoordinatorResponse())
 	keys := q.CoordinatorKeys

@@ -32,6 +32,9 @@ const forwardGrace = time.Second
 // forward has the active controller carry out a request, and tries again for as long as limit while there is
 // none. It returns nil where this broker is the controller, where the request has been sent on once, and where
 // no controller answered: this broker then answers by itself, in the last two cases with NOT_CONTROLLER.
+//
+// A request that was sent on may have been carried out although its answer was lost. It is tried again all the
+// same, as the client itself would: the second answer then says TOPIC_ALREADY_EXISTS or the like.
 func (a *API) forward(ctx context.Context, r *Request, q kmsg.Request, limit time.Duration) kmsg.Response {
 	if !a.Clustered || r.forwarded {
 		return nil

@@ -10,6 +10,11 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
+//	JoinGroup, SyncGroup      begun: they wait for other members, for minutes
+//	Heartbeat, LeaveGroup     begun: a heartbeat behind a waiting JoinGroup must not wait with it
+//	OffsetCommit              begun: pipelined commits keep their order, and wait for the watermark together
+//	the rest                  later
+
 // The requests of group members go to the coordinator as they are; it answers in the request's version.
 
 // client is what a coordinator remembers of a member's connection; the host as Java prints an address.

@@ -10,6 +10,9 @@ import (
 
 // initProducerID gives an idempotent producer its id (versions 0 to 5). Transactional ids are refused with
 // a final error until there are transactions.
+//
+// Ids are unique in the cluster by blocks of 1000 (KIP-730). A client that asks again after a lost answer gets
+// another id, which is harmless: it has not written with the first.
 func (a *API) initProducerID(ctx context.Context, r *Request, q *kmsg.InitProducerIDRequest) *kmsg.InitProducerIDResponse {
 	response := respondTo(r, kmsg.NewPtrInitProducerIDResponse())
 	response.ProducerID, response.ProducerEpoch = -1, -1

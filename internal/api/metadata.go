@@ -19,6 +19,17 @@ const autoCreateTimeout = 5 * time.Second
 // metadata tells of brokers and topics (versions 0 to 13), each broker by the address of the listener that
 // the client uses. In version 0 an empty list of topics means all, later null does. Topics that are asked
 // for by name and do not exist are created where the broker's and the request's settings allow it.
+//
+//	0  all topics by an empty list          8  authorised operations (KIP-430)
+//	1  null for all; racks, the controller  9  flexible
+//	2  cluster id                          10  topic ids (KIP-516)
+//	4  auto-creation is the client's wish  12  topics by id alone
+//	5  offline replicas                    13  an error above all (REBOOTSTRAP_REQUIRED)
+//	7  leader epochs (KIP-320)
+//
+// Only brokers that live are listed; partitions may name others among their replicas. A partition whose leader is not
+// among the brokers of the same answer has LEADER_NOT_AVAILABLE and leader -1, so that no client looks for a broker that
+// it was not told of.
 func (a *API) metadata(_ context.Context, r *Request, body []byte) server.Reply {
 	q, err := decode[kmsg.MetadataRequest](r, body)
 	if err != nil {

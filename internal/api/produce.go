@@ -20,6 +20,11 @@ import (
 // idempotent producer must append in the order sent. With acks=all the answer then waits until every
 // batch is committed; with acks=0 there is none, and an error closes the connection, which is all that
 // such a producer can notice.
+//
+//	3  batches (message format 2)            10  the new leader in the answer (KIP-951)
+//	5  log start offset in the answer        12  transactions without AddPartitionsToTxn (KIP-890)
+//	7  zstd                                  13  topics by id
+//	8  errors of single records (KIP-467)
 func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply {
 	p := r.pools.produces.Get().(*produce)
 	p.reset(r)
@@ -55,6 +60,9 @@ func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply
 }
 
 // produce is one request in work.
+//
+// It is pooled, with the slices of its request and answer. request aliases the frame, and is let go before
+// anything waits.
 type produce struct {
 	request  kmsg.ProduceRequest
 	response kmsg.ProduceResponse

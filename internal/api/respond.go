@@ -21,6 +21,9 @@ type answer struct {
 }
 
 // pools keep the parts of answers for the next requests.
+//
+// Objects return by Release, which the server calls when the last byte of an answer is on its way. A panic in
+// between loses them to the collector, which is all right.
 type pools struct {
 	requests, answers, fetches, fetchAnswers, produces sync.Pool
 }

@@ -13,6 +13,10 @@ import (
 type handler func(a *API, ctx context.Context, r *Request, body []byte) server.Reply
 
 // route is one row of the table of API keys.
+//
+// Ranges reach up to those of Kafka 4.4, and down to those of 3.9 but for what would need older message formats or offsets
+// in ZooKeeper: clients of both are served at once. A version is raised for all keys that name topics by id together:
+// clients that see ids in one and not in another fail in the middle (franz-go 1.21 did).
 type route struct {
 	key kmsg.Key
 	// min and max are the versions that are served.
@@ -51,6 +55,8 @@ func newRoutes() routes {
 	return rs
 }
 
+// A key that is not here is not listed, and closes the connection. Nothing stands here that answers without
+// doing the thing.
 func table() []route {
 	return []route{
 		// Kafka advertises Produce from 0 on and refuses 0 to 2: librdkafka takes the number for whether

@@ -6,6 +6,9 @@ import (
 )
 
 // Traffic counts what was produced and fetched, by topic. Its methods may be called concurrently.
+//
+// mu is held for a look into the map; counting itself is without a lock. Whoever counts often keeps the
+// TopicTraffic.
 type Traffic struct {
 	mu struct {
 		sync.RWMutex

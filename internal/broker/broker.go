@@ -52,6 +52,16 @@ type Options struct {
 }
 
 // Broker is a running broker. Its methods may be called concurrently.
+//
+// Fields are set by the steps of the start, in their order, and do not change afterwards, but for config,
+// metrics, failure and holding, which are guarded. A part is nil until its step has run: only a start that
+// fails sees that (abandon).
+//
+//	started   Start has returned, with or without an error
+//	failed    something broke: a start under way gives up
+//	done      everything has stopped
+//
+// stopping belongs to the first who wants to stop; the others wait for done.
 type Broker struct {
 	options Options
 	config  atomic.Pointer[config.Broker]
@@ -180,6 +190,15 @@ func (b *Broker) Stop(ctx context.Context) error {
 }
 
 // stop runs the steps of the package comment.
+//
+//	hand over leaderships    so that clients find new leaders before this one is gone
+//	resign from groups       members' JoinGroups are answered, or the server would wait for them
+//	server                   no new connections; requests in flight are answered
+//	background, session      nobody appends any more; the registration goes
+//	logs, store              synced, closed, marked as clean
+//
+// Each step is safe to be cut off: what is not done then is what a crash leaves, and the next start deals with
+// that.
 func (b *Broker) stop(ctx context.Context) error {
 	b.handOver(ctx)
 	b.groups.Close()

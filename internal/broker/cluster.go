@@ -11,6 +11,9 @@ import (
 )
 
 // shared reports whether the store holds the metadata of several brokers.
+//
+// It decides about much: with a store of its own a broker is the whole cluster, formats it, and ends with the
+// store; with one that is shared it is a member, and outlives a lost session.
 func (b *Broker) shared() bool {
 	return b.options.Store != nil || b.Config().String("zookeeper.connect") != ""
 }

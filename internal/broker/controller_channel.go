@@ -17,6 +17,9 @@ import (
 // controllerChannel carries requests of this broker to the active controller, wherever it is: each request
 // looks into the image, and where another broker leads than before, the channel to the earlier one is closed.
 // Toward itself it is a connection in memory, so that one broker and many work alike.
+//
+// There are two of them in a broker: requests of clients that are sent on may take as long as a client waits,
+// and an AlterPartition behind them would hold up acks=all.
 type controllerChannel struct {
 	broker *Broker
 

@@ -8,6 +8,8 @@ import (
 )
 
 // groupConfig is what the broker's properties say about groups.
+//
+// It is asked each time it matters, so that dynamic changes hold at once.
 func (b *Broker) groupConfig() group.Config {
 	c := b.Config()
 	g := group.DefaultConfig()

@@ -15,6 +15,11 @@ import (
 // handOver asks the controller to let others lead what this broker leads, before it stops: clients then find
 // the new leaders at once, instead of waiting for the end of this one's session. What cannot be handed over is
 // asked for again, as controlled.shutdown.max.retries and .retry.backoff.ms say, and left alone in the end.
+//
+//	answered, nothing remains       done
+//	answered, partitions remain     no other replica may lead them: tried again, one of the retries is used up
+//	not answered, NOT_CONTROLLER    the controller is moving: tried again soon, which uses up nothing
+//	alone                           nobody to hand over to
 func (b *Broker) handOver(ctx context.Context) {
 	c := b.Config()
 	if !b.shared() || !c.Bool("controlled.shutdown.enable") || b.view.BrokerEpoch() == protocol.NoBrokerEpoch || b.failure.Load() != nil {

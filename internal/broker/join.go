@@ -67,6 +67,9 @@ func (b *Broker) stopped() znode.Stop {
 
 // watchDirs takes partitions that went offline out of service, reads included: what they see may be damaged, or
 // gone after the next start. It stops the broker where the directory of the metadata or the store in it fails.
+//
+// A failed directory fences its partitions; a failed directory of metadata, or a store that cannot write, ends
+// the broker, which could otherwise not say what it leads.
 func (b *Broker) watchDirs(running context.Context) {
 	for {
 		select {
@@ -127,6 +130,9 @@ func (b *Broker) swap(tp protocol.TopicPartition) error {
 
 // apply hands a change of the cluster to the parts, in this order: the broker's own properties, since they
 // are the defaults of topics; the replicas; the coordinators, which read what the replicas lead.
+//
+// It is called by the view, one change at a time, and must not wait for another change. What takes long
+// (loading a coordinator, deleting files) goes on by itself.
 func (b *Broker) apply(delta metadata.Delta, image *metadata.Image) map[protocol.TopicPartition]error {
 	b.configure(delta, image)
 	failed := b.replicas.Apply(delta, image)

@@ -52,6 +52,9 @@ const rejoinPause = time.Second
 
 // rejoin opens a new session and registers, however long the store is away. Its error is final: somebody else
 // has this broker's id, or the store does not let it in.
+//
+// Until it succeeds the broker goes on serving what it leads, if others have not taken over: epochs fence it
+// where they have.
 func (b *Broker) rejoin(running context.Context) error {
 	for {
 		err := b.tryRejoin(running)

@@ -10,6 +10,10 @@ import (
 )
 
 // holding is the session that the broker has, and what became of those before it.
+//
+//	requests, nanoseconds   feed a mean: their quotient between two scrapes
+//	disconnects             the connection broke, the session may live on
+//	expirations             the session is gone, and the registration with it
 type holding struct {
 	mu      sync.Mutex
 	session coordination.Session

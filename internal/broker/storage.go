@@ -86,6 +86,10 @@ func (b *Broker) openStore(ctx, _ context.Context) error {
 
 // loadLogs opens the logs of the topics that the store knows. Folders of topics that it does not know belong
 // to somebody else's store: they are neither served nor touched, and the start stops.
+//
+//	in the store, same id or none on disk    opened
+//	in the store, another id on disk         stray: an earlier topic of the name, set aside
+//	not in the store                         the start ends: deleting or ignoring it would both be guesses
 func (b *Broker) loadLogs(ctx, _ context.Context) error {
 	topics, err := b.readTopics(ctx)
 	if err != nil {

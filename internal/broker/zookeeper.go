@@ -45,6 +45,9 @@ func (b *Broker) openShared() error {
 }
 
 // openSession opens a session with the shared store, within zookeeper.connection.timeout.ms.
+//
+// zookeeper.connection.timeout.ms bounds the first contact; after that the session's own timeout counts, which
+// the ensemble may cut to what it allows.
 func (b *Broker) openSession(ctx context.Context) (coordination.Session, error) {
 	c := b.Config()
 	o := coordination.SessionOptions{Timeout: c.Duration("zookeeper.session.timeout.ms"), Chroot: b.chroot}

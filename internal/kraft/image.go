@@ -8,6 +8,9 @@ import (
 )
 
 // Image is what a metadata log says at its end.
+//
+// It is what adoption needs, not all that KRaft knows: secrets are left out on purpose, only their owners are
+// listed.
 type Image struct {
 	// End is the offset behind the last record that was read.
 	End P.Offset

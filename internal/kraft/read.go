@@ -69,6 +69,9 @@ func baseOf(name string) P.Offset {
 }
 
 // reader is a Read under way.
+//
+// Records are applied as they are read, so that memory holds the image and one batch. held is the exception: a
+// transaction of the controller (KIP-868) counts as a whole or not at all.
 type reader struct {
 	files vfs.FS
 	dir   string

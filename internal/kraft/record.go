@@ -53,6 +53,15 @@ func header(r *wire.Reader) (kind, version int16, err error) {
 }
 
 // apply takes one record in that is not about transactions.
+//
+//	2   Topic              name, id
+//	3   Partition          number, topic id, replicas, isr, removing, adding, leader, leader epoch, partition epoch,
+//	                       (1+) directories, tags: recovery, eligible leaders
+//	4   Config             resource type, resource, name, value or null, which deletes
+//	5   PartitionChange    number, topic id; tags: only what has changed
+//	15  ProducerIds        broker, its epoch, the first id of the next block
+//
+// Order matters and is the log's: a record of a topic comes before those of its partitions.
 func (i *Image) apply(value []byte) error {
 	r := wire.NewReader(value)
 	kind, version, err := header(&r)

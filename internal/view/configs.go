@@ -15,6 +15,9 @@ import (
 // Follow keeps the configurations in the image those of the store, for as long as the session lives. It
 // returns when all have been read, or with the reason why not. After the session's end Follow is called
 // again with the next one.
+//
+// The tree below /config is mirrored by coordination.Mirror: the first delivery has all there is, and what changes
+// together may come as one.
 func (v *View) Follow(ctx context.Context, session coordination.Session) error {
 	v.changing.Lock()
 	v.session = session

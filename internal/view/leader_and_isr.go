@@ -15,6 +15,11 @@ import (
 // An order is carried out only if its leader epoch is higher than that of the one before, and refused with
 // STALE_CONTROLLER_EPOCH otherwise, as Kafka does, also where it is the same: whoever repeats an order
 // learns that it has been heard. An order that failed may be repeated.
+//
+//	1  new partitions are marked            4  flexible
+//	2  broker epoch, grouped by topic       5  topic ids (KIP-516), full or incremental
+//	3  adding and removing replicas         6  recovery after an unclean election (KIP-704)
+//	                                        7  KRaft controllers
 func (v *View) LeaderAndISR(q *kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRResponse {
 	v.changing.Lock()
 	defer v.changing.Unlock()
@@ -93,6 +98,9 @@ func ordersOf(q *kmsg.LeaderAndISRRequest) []order {
 }
 
 // judge says whether an order is to be carried out.
+//
+// A controller of Kafka tells all partitions again after a failover, most of them unchanged;
+// STALE_CONTROLLER_EPOCH for those is what it expects.
 func (v *View) judge(o order) P.Code {
 	known, there := v.hosted[o.TopicPartition]
 	switch {

@@ -15,6 +15,9 @@ const epochDuringDelete P.LeaderEpoch = -2
 // logs go. Versions 0 to 4; from 3 on each partition comes with its leader epoch, and one that is lower than
 // that of the newest order is refused with FENCED_LEADER_EPOCH. A replica that is not known is no error, and
 // what its log left on the disk goes as well.
+//
+// Deletion comes twice from Kafka's controllers, first to stop, then to erase, both with the epoch -2, so that
+// no epoch can be compared there.
 func (v *View) StopReplica(q *peer.StopReplica) *kmsg.StopReplicaResponse {
 	v.changing.Lock()
 	defer v.changing.Unlock()

@@ -12,6 +12,13 @@ const leaderDuringDelete = -2
 
 // UpdateMetadata takes over what the controller shows clients: all living brokers, and those partitions
 // whose state has changed. Versions 0 to 8.
+//
+//	1  security protocols, endpoints     5  broker epoch, by topic; offline replicas from 4
+//	2  racks                             6  flexible
+//	3  names of listeners                7  topic ids
+//
+// The brokers of a request are all that live; its partitions are only those that have changed, unless a tag of
+// ours says that they are all there are.
 func (v *View) UpdateMetadata(q *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadataResponse {
 	v.changing.Lock()
 	defer v.changing.Unlock()

@@ -46,6 +46,14 @@ type Options struct {
 }
 
 // View holds the current image. Its methods may be called concurrently.
+//
+// Readers take current without a lock and may keep the image for as long as they like. Writers take changing,
+// in whichever goroutine they are: the controller's connection or the watch of the store.
+//
+//	controller   only rises: an order of a lower epoch comes from a controller that was deposed
+//	epoch        of this registration: an order with a lower one was meant for an earlier life, when other logs were here
+//	hosted       for judging orders; it is not the image, which clients see
+//	configs      by mzxid, so that a late event of the watch cannot undo a newer read
 type View struct {
 	options Options
 	current atomic.Pointer[moment]
@@ -71,7 +79,10 @@ type View struct {
 // tests.
 type turn chan struct{}
 
-func (t turn) Lock()   { t <- struct{}{} }
+// Lock waits for the turn; it cannot be given up.
+func (t turn) Lock() { t <- struct{}{} }
+
+// Unlock hands the turn on.
 func (t turn) Unlock() { <-t }
 
 // hosted is what the controller said last of a replica on this broker.

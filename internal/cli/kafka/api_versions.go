@@ -9,6 +9,16 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// apiVersionsTool is kafka-broker-api-versions: one ApiVersions request to every living broker, and for each
+//
+//	host:9092 (id: 1 rack: null isFenced: false) -> (
+//		Produce(0): 0 to 13 [usable: 13],
+//		AddRaftVoter(80): UNSUPPORTED,
+//		UNKNOWN(200): 0
+//	)
+//
+// usable is the version that a client of Kafka 4.4 would choose. A broker that does not answer has a line with
+// its error; the status is 0 all the same.
 func apiVersionsTool() *tool {
 	return &tool{
 		name:    "kafka-broker-api-versions",

@@ -68,6 +68,14 @@ func (t *call) dialWithin(timeout time.Duration) (*admin.Client, error) {
 
 // connect makes a client with the properties of a Java client. What would be ignored silently although
 // somebody relies on it, such as encryption, is refused.
+//
+//	bootstrap.servers      where the tool has no flag for it, or the flag is not given
+//	security.protocol      anything but PLAINTEXT is refused
+//	client.id              else the tool's name, by which the broker logs and meters it
+//	default.api.timeout.ms how long an operation may take
+//
+// Other properties of a Java client have no meaning to this one, and are taken without a word: files are shared
+// between tools, and most of what stands in them is about others.
 func (t *call) connect(props map[string]string, options ...kgo.Opt) (*admin.Client, error) {
 	bootstrap := props["bootstrap.servers"]
 	if t.find("bootstrap-server") != nil {

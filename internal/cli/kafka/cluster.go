@@ -10,6 +10,15 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// clusterTool is kafka-cluster, whose commands stand before their flags:
+//
+//	cluster-id              Cluster ID: <id>
+//	unregister              forgets a broker that is gone, in clusters that keep registrations (KRaft)
+//	unregister-controller   is not known to this cluster, and says so
+//	list-endpoints          a table of the brokers
+//	api-versions            as kafka-broker-api-versions
+//
+// Help ends with status 1, and so does any error; the clusters that know no registrations are no error.
 func clusterTool() *tool {
 	return &tool{name: "kafka-cluster", bare: runCluster}
 }

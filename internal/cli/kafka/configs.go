@@ -14,6 +14,14 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// configsTool is kafka-configs: --describe or --alter of properties, quotas and SCRAM credentials.
+//
+//	topics, brokers, broker-loggers, client-metrics, groups   DescribeConfigs, IncrementalAlterConfigs
+//	users, clients, ips                                       DescribeClientQuotas, AlterClientQuotas
+//	users with SCRAM-…                                        Describe- and AlterUserScramCredentials
+//
+// An alteration prints one line, "Completed updating config for topic t."; errors are one line on standard
+// error and status 1. Setting what is set already, and deleting what is not, are no errors.
 func configsTool() *tool {
 	return &tool{
 		name: "kafka-configs",
@@ -97,6 +105,10 @@ func (s subject) has(kinds ...string) bool {
 }
 
 // subjectOf reads what the command line is about.
+//
+// The order of the flags means something: --entity-type users --entity-name a --entity-type clients
+// --entity-default is the default of all clients of user a. Types and names are matched in the order in which
+// they were given, which is why arguments keep it.
 func subjectOf(t *call) subject {
 	s := subject{kinds: slices.Clone(t.all("entity-type"))}
 	names := slices.Clone(t.all("entity-name"))
@@ -270,6 +282,9 @@ func alterConfigs(ctx context.Context, t *call, client *admin.Client, s subject)
 }
 
 // configsToSet are the properties of --add-config or of the file.
+//
+// Brackets protect commas and equals signs: cleanup.policy=[compact,delete]. They are taken away wherever they
+// stand.
 func configsToSet(t *call) (map[string]string, error) {
 	set := map[string]string{}
 	if t.has("add-config-file") {

@@ -11,6 +11,11 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+//	Dynamic configs for topic t are:
+//	  retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000}
+//
+// Without a name all resources of the kind are shown, with --all every property, defaults included. What was
+// never there and has no properties is told in a sentence, with status 0.
 func describeConfigs(ctx context.Context, t *call, client *admin.Client, s subject) error {
 	kind, ok := resourceType(s.kinds[0])
 	if !ok {

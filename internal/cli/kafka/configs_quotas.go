@@ -14,6 +14,11 @@ import (
 )
 
 // quotaEntities are the kinds of things that have quotas, in the words of the request and of the tool.
+//
+//	MatchType   0  this name    1  the default entity    2  any name
+//
+// in the request (KIP-546); the tool asks strictly, so that a quota of a user and a client is not among those
+// of the user.
 func quotaEntities() map[string][2]string {
 	return map[string][2]string{
 		"users":   {"user", "user-principal"},
@@ -91,6 +96,9 @@ func quotaName(entity kadm.ClientQuotaEntity) string {
 }
 
 // alterQuotas changes quotas, or SCRAM credentials of a user.
+//
+// SCRAM passwords are given as SCRAM-SHA-256=[iterations=8192,password=secret] and salted here: what is sent,
+// and what is stored, is never the password.
 func alterQuotas(ctx context.Context, client *admin.Client, s subject, set map[string]string, remove []string) error {
 	keys := append(slices.Sorted(maps.Keys(set)), remove...)
 	if slices.ContainsFunc(keys, isSCRAM) {

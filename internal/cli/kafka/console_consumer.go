@@ -56,6 +56,8 @@ func consoleConsumerFlags() []flag {
 	}
 }
 
+// Groups are joined only where --group or a property names one. Kafka's tool makes up a name,
+// console-consumer-<number>, and leaves it behind in the list of groups for as long as offsets are kept.
 func runConsoleConsumer(ctx context.Context, t *call) error {
 	if err := checkConsoleConsumer(t); err != nil {
 		return err

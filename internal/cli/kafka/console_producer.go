@@ -109,6 +109,8 @@ func (t *call) renamed(warning, both string, pairs ...[2]string) error {
 }
 
 // checkBootstrap refuses addresses without a port.
+//
+// Kafka's tool checks the form before it connects, and scripts know the sentence.
 func checkBootstrap(addresses string) error {
 	if strings.TrimSpace(addresses) == "" {
 		return usagef("Error while validating the bootstrap address\n")

@@ -15,6 +15,12 @@ import (
 
 // coordinatorFormatter prints the records of __consumer_offsets as JSON, one behind the other: either
 // committed offsets, or groups of the classic protocol. Records of other types are passed over.
+//
+//	{"key":{"type":1,"data":{"group":"g","topic":"t","partition":0}},
+//	 "value":{"version":3,"data":{"offset":7,"leaderEpoch":-1,"metadata":"","commitTimestamp":1700000000000}}}
+//
+// without any line break between records. Fields stand in the order of the schema and are those of the value's
+// own version: tools compare the text.
 type coordinatorFormatter struct{ offsets bool }
 
 // The types of keys of __consumer_offsets that are printed.

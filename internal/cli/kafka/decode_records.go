@@ -8,6 +8,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// What kafka-dump-log prints of records with --offsets-decoder. Unlike the console consumer's formatters it
+// writes types and versions as text, spells out what members subscribe to and are assigned, and prints <DELETE>
+// for a tombstone.
+
 // typedKey is a key in the form of kafka-dump-log: its type is a text there.
 func typedKey(kind int16, data []byte) *string {
 	text := fmt.Sprintf(`{"type":"%d","data":%s}`, kind, data)

@@ -13,6 +13,14 @@ type deserializer func([]byte) (string, error)
 
 // deserializerOf is the deserializer of a Java class; nil leaves the bytes as they are. A class of
 // somebody else's cannot be run here.
+//
+//	String, ByteArray, Bytes, ByteBuffer   as they are
+//	Short, Integer, Long                   2, 4, 8 bytes, big-endian, two's complement
+//	Float, Double                          4, 8 bytes, IEEE 754
+//	Boolean                                1 byte
+//	UUID                                   its text
+//
+// A size that does not fit is an error of the record, which --skip-message-on-error passes over.
 func deserializerOf(class string) (deserializer, error) {
 	switch simpleName(class) {
 	case "", "StringDeserializer", "ByteArrayDeserializer", "BytesDeserializer", "ByteBufferDeserializer":

@@ -13,6 +13,8 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
+// dumpLogTool is kafka-dump-log. It reads files and connects to nothing. The work is that of package log; here
+// are the flags, and the decoders for the records of the coordinators.
 func dumpLogTool() *tool {
 	return &tool{
 		name: "kafka-dump-log",

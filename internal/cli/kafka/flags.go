@@ -67,6 +67,9 @@ type arguments struct {
 }
 
 // parse reads a command line.
+//
+// Values are kept under a flag's first name, whichever of its names was given, so that the rest of a tool need
+// not know older spellings. --help and --version excuse whatever else is missing.
 func parse(flags []flag, given []string) (*arguments, error) {
 	a := &arguments{flags: append(slices.Clone(flags), common()...), values: map[string][]string{}}
 	for i := 0; i < len(given); i++ {

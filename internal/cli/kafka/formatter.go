@@ -68,6 +68,12 @@ type silentFormatter struct{}
 func (silentFormatter) write(*bufio.Writer, *kgo.Record) error { return nil }
 
 // defaultFormatter prints the fields that were asked for, with separators between them.
+//
+// A line, with everything asked for and the default separators (tabs):
+//
+//	CreateTime:1700000000000	Partition:0	Offset:7	header:value	key	value
+//
+// A null field is printed as null.literal; where there are no headers, NO_HEADERS stands in their place.
 type defaultFormatter struct {
 	// columns are what is printed before the value, in order.
 	columns                                                    []column

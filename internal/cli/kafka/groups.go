@@ -67,6 +67,9 @@ func runGroups(ctx context.Context, t *call) error {
 }
 
 // listsGroup reports whether a group passes the flags.
+//
+// A group of an old protocol type is a consumer's where the type says "consumer" or nothing at all: groups that
+// only keep offsets never named one.
 func (t *call) listsGroup(g admin.GroupListing) bool {
 	kind := strings.ToLower(g.Type)
 	switch {

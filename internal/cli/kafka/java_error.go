@@ -27,6 +27,9 @@ func irregularClasses() map[string]string {
 }
 
 // javaClass is the Java exception of an error code.
+//
+// Scripts search for these class names in what the tools print. The rule covers most codes; a code that it gets
+// wrong belongs into irregularClasses.
 func javaClass(code string) string {
 	if irregular, ok := irregularClasses()[code]; ok {
 		return "org.apache.kafka.common.errors." + irregular + "Exception"

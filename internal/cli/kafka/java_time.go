@@ -21,6 +21,11 @@ func parseDateTime(given string) (time.Time, error) {
 }
 
 // parseISODuration reads PnDTnHnMn.nS, as Java's Duration does; numbers may be negative.
+//
+//	P1DT2H3M4.5S    a day, two hours, …; each part may be missing, but not all, and not all behind a T
+//	-PT1H           the sign of everything
+//
+// Days are 24 hours. --by-duration takes it back from now.
 func parseISODuration(given string) (time.Duration, error) {
 	bad := usagef("Text cannot be parsed to a Duration")
 	text := strings.ToUpper(given)

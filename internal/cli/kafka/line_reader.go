@@ -29,6 +29,12 @@ type lineReader struct {
 }
 
 // newLineReader is the reader that --reader-property and --reader-config describe.
+//
+//	h1:v1,h2:v2 <headers.delimiter> key <key.separator> value
+//
+// parse.headers and parse.key say which parts there are. A line without a separator that it must have is an
+// error that ends the tool, unless ignore.error has the part left out. null.marker is the text that stands for
+// null, in any part; without it nothing is null, and an empty value is an empty one.
 func newLineReader(t *call) (*lineReader, error) {
 	props := map[string]string{}
 	if t.has("reader-config") {

@@ -6,6 +6,8 @@ import (
 )
 
 // isPlain reports whether a pattern of topic names can only match itself.
+//
+// A dot does not count as plain: in a pattern it stands for any letter, and "a.b" matches "a_b" too.
 func isPlain(pattern string) bool {
 	for _, r := range pattern {
 		switch {

@@ -19,6 +19,13 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/admin"
 )
 
+// producerPerfTool is kafka-producer-perf-test. It creates the topic where the broker allows it, prints a line
+// each --reporting-interval and one at the end:
+//
+//	N records sent, R records/sec (M MB/sec), A ms avg latency, B ms max latency, 50th, 95th, 99th, 99.9th.
+//
+// Latency counts from when a record is handed to the client; the throughput of -1 is as fast as it goes.
+// Records that fail are told on standard error and do not end the run.
 func producerPerfTool() *tool {
 	return &tool{
 		name:    "kafka-producer-perf-test",

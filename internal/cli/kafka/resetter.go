@@ -14,6 +14,14 @@ import (
 )
 
 // resetter finds the offsets that --reset-offsets sets for one group.
+//
+//	--to-offset, --shift-by                 held between the partition's start and end
+//	--to-earliest, --to-latest              ListOffsets
+//	--to-datetime, --by-duration            ListOffsets by time; behind the last record the end
+//	--to-current                            where the group is, else the end
+//	--from-file                             what the file says, held as above
+//
+// Nothing is committed for a group before all of its targets are known.
 type resetter struct {
 	*call
 	client     *admin.Client

@@ -56,6 +56,9 @@ func runServerStop(_ context.Context, t *call, given []string) int {
 }
 
 // brokersOf are the processes that run a broker of ours, our own left out.
+//
+// Names and arguments are all that tells a broker from outside; a program of another name that happens to have
+// "start" as its first argument is not one.
 func brokersOf(processes []process, self int) []process {
 	var brokers []process
 	for _, p := range processes {

@@ -17,6 +17,9 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
+// storageTool is kafka-storage. Clusters of KRaft must be formatted before their first start; a broker here
+// formats empty directories by itself, so that the tool is for scripts that do it anyway, and for ids that are
+// known beforehand.
 func storageTool() *tool { return &tool{name: "kafka-storage", bare: runStorage} }
 
 const storageUsage = "usage: kafka-storage [-h] {info,format,version-mapping,feature-dependencies,random-uuid} ...\n"

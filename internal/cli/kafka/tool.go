@@ -26,6 +26,9 @@ type Process struct {
 }
 
 // tool is one of Kafka's tools.
+//
+//	bare set     run the tool by itself: its command line is of another kind (kafka-cluster, kafka-storage, …)
+//	otherwise    parse → --version → --help or no arguments → run → fail
 type tool struct {
 	name    string
 	summary string
@@ -96,6 +99,7 @@ func Names() []string {
 // Known reports whether a program of this name is one of the tools.
 func Known(name string) bool { return find(name) != nil }
 
+// Links may end in .sh, as Kafka's scripts do, or in .exe.
 func find(name string) *tool {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".sh")
 	for _, t := range tools() {

@@ -95,19 +95,26 @@ func choose(c *cluster, tp P.TopicPartition, p *metadata.Partition) verdict {
 		v.next.Recovering = true
 		return v
 	}
-	if p.Leader == P.NoBroker || c.settling && c.standing(p, p.Leader) == dead {
+	doubtful := c.doubtful(p)
+	if p.Leader == P.NoBroker && len(doubtful) == len(p.Doubtful) || p.Leader != P.NoBroker && c.settling && c.standing(p, p.Leader) == dead {
 		return verdict{stuck: true} // as long as nothing is written, nothing is forgotten
 	}
 	next := c.next(p)
-	next.Leader = P.NoBroker
-	// The state is about to be newer than their registrations, so that this must be written down.
-	next.Doubtful = c.filter(p, func(m member) bool { return m == bounced })
-	for _, id := range without(p.Eligible, p.ISR) {
-		if c.lost(p, id) {
-			next.Doubtful = append(next.Doubtful, id)
+	next.Leader, next.Doubtful = P.NoBroker, doubtful
+	return verdict{next: next, why: "no replica may lead", stuck: true}
+}
+
+// doubtful lists the members of the in-sync set, and the eligible replicas, that may have lost records: those
+// of whom that is written already, and those who have come back so. It is written at once: who restarts again,
+// in order this time, would otherwise look as if it had everything.
+func (c *cluster) doubtful(p *metadata.Partition) []P.BrokerID {
+	ids := slices.Clone(p.Doubtful)
+	for _, id := range slices.Concat(p.ISR, without(p.Eligible, p.ISR)) {
+		if !slices.Contains(ids, id) && c.standing(p, id) == bounced && !complete(c.stops[id]) {
+			ids = append(ids, id)
 		}
 	}
-	return verdict{next: next, why: "no replica may lead", stuck: true}
+	return ids
 }
 
 // begin is the first state of a partition.

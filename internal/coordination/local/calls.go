@@ -10,6 +10,9 @@ import (
 )
 
 // view admits a read and returns the tree to read from and the path in it.
+//
+// The read is from the newest tree, which no lock guards: it is a pointer to a value that never changes. A session
+// that has ended reads nothing, although it could: its holder must not act on what it sees any more.
 func (s *Session) view(ctx context.Context, read, path string) (*tree.Tree, string, error) {
 	if err := coordination.ValidatePath(path); err != nil {
 		return nil, "", err
@@ -112,6 +115,9 @@ func (s *Session) single(ctx context.Context, op coordination.Op) (coordination.
 }
 
 // Txn implements coordination.Session.
+//
+// Data is cloned, since it becomes part of the tree, which outlives the call; paths are the store's from here on, and
+// the session's again in results and errors.
 func (s *Session) Txn(ctx context.Context, ops ...coordination.Op) ([]coordination.OpResult, error) {
 	if err := s.hub.limits.Validate(ops...); err != nil {
 		return nil, err
@@ -182,6 +188,8 @@ func (s *Session) Watch(
 }
 
 // Close implements coordination.Session.
+//
+// closing is set first, so that the end which the commit brings about is told as a close and not as a loss.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	closing := s.mu.closing

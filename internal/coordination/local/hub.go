@@ -30,6 +30,11 @@ type Backend interface {
 // Locks are taken in this order, and none is held while something is waited for: the hub's, a session's, a
 // watch's. A tree is stored before its changes are told, and a watch is entered before Watch returns: so a
 // reader that was told finds the change, and one that was not told will be.
+//
+//	Commit ──▶ store ──▶ tree.Apply ──▶ Publish: 1 current = t    reads see it
+//	                                             2 notify          watches of the changed paths are told
+//	                                             3 expired         sessions that it ended are told
+//	                 ◀── result ──────────────── 4 the caller is answered
 type Hub struct {
 	backend Backend
 	limits  coordination.Limits
@@ -59,6 +64,8 @@ func (h *Hub) Tree() *tree.Tree { return h.current.Load() }
 
 // Publish makes t the current tree, tells the watches what changed, and ends the sessions of this process
 // that the command ended; a suspended one learns it later, when the store tells it. Calls must not overlap and come in the order of the commands.
+//
+// Sessions are ended outside of the lock: ending one takes it again, to drop the watches.
 func (h *Hub) Publish(t *tree.Tree, result tree.Result) {
 	h.current.Store(t)
 	if len(result.Changes) == 0 && len(result.Ended) == 0 {
@@ -94,6 +101,9 @@ func (h *Hub) Replace(t *tree.Tree) {
 }
 
 // Open opens a session for owner.
+//
+// The session is entered into the table after the store has opened it. A command that ends it in between would find
+// no session to tell; but only a later life of the same node sends one, which begins when this one is over.
 func (h *Hub) Open(
 	ctx context.Context, owner tree.Owner, options coordination.SessionOptions,
 ) (*Session, error) {

@@ -11,8 +11,18 @@ import (
 
 // Session is a session of this process. Its state is steered by the store: Suspend, Resume, End.
 //
-//	Connected ⇄ Suspended      Suspend, Resume
-//	Connected, Suspended → Lost   End, or a command that ended it
+//	             Suspend                 a call        an event of a watch
+//	Connected ───────────▶ Suspended     Connected     goes on            delivered
+//	          ◀───────────               Suspended     waits (Admit)      held back, merged
+//	      │      Resume       │          Lost          fails with Err     none any more
+//	      │ End, expired      │ End
+//	      ▼                   ▼
+//	     Lost ◀───────────────┘
+//
+// A suspended session may have been ended by the store already, and cannot know: it learns that when it is
+// connected again, as a client does whose connection is cut. Deadline says from when on it must not be relied on.
+//
+// states holds the newest state only: a reader that comes late sees where the session is, not each step.
 type Session struct {
 	hub     *Hub
 	id      int64
@@ -182,6 +192,9 @@ func (s *Session) enterLocked(state coordination.State) {
 }
 
 // addWatch makes a watch. The path is the store's.
+//
+// Both locks are held, in the hub's order: End takes the watches that are in the session's table by then and closes
+// them, so none may be in the index alone.
 func (s *Session) addWatch(path string, mode coordination.Mode) (*watch, error) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

@@ -10,13 +10,20 @@ import (
 
 // The payload of a frame in a log segment. Numbers are varints, unsigned except the time.
 //
-//	kind 1 byte
+//	0  kind 1 byte
 //	--- 1, entries, which follow each other ---
-//	first   index of the first
-//	count, then for each:
-//	  term, type, time appended (ns since 1970, 0 for none), data: length and bytes, extensions: length and bytes
+//	   first   index of the first
+//	   count, then for each:
+//	     term
+//	     type      raft's: 0 command, 5 configuration, ...
+//	     appended  ns since 1970, 0 for none; the only signed one
+//	     data length, data            of a command: tree/command.go
+//	     extensions length, extensions
 //	--- 2, cut: entries from this index on are gone ---
-//	index
+//	   index
+//
+// An entry has no index of its own, so a frame cannot have gaps; minEntryBytes is five varints of one byte. A cut is
+// written and not done: what it takes back stays in the file, and replaying forgets it at the same place.
 const (
 	frameEntries = 1
 	frameCut     = 2
@@ -86,6 +93,7 @@ func (r *entryReader) bytes() []byte {
 func (r *entryReader) fail() { r.bad, r.offset = true, len(r.all) }
 
 // entry reads an entry without its index. Its data aliases the payload.
+// GetLog reads an entry into a buffer of its own, so raft may keep what it gets.
 func (r *entryReader) entry() raft.Log {
 	l := raft.Log{Term: r.uvarint()}
 	kind := r.uvarint()
@@ -114,6 +122,9 @@ type logFrame struct {
 type span struct{ from, to int }
 
 // parseLogFrame reads a payload.
+//
+// It bounds what it allocates by the bytes that are there, and accepts a frame only if its entries fill it: the CRC
+// says that the bytes are those that were written, not that this version of the program wrote them.
 func parseLogFrame(payload []byte) (logFrame, error) {
 	if len(payload) == 0 {
 		return logFrame{}, errBadEntry

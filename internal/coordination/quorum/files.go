@@ -18,6 +18,16 @@ type files struct {
 }
 
 // open locks the directory and opens the files in it, making what is missing.
+//
+// Snapshots come first, since they say which log entries are needed, and the state last, since only log and
+// snapshots say whether a missing state file is new or lost. Both new names are made durable by one sync.
+//
+//	log and snapshot   state         verdict
+//	none               no valid slot a new directory, or making it was interrupted: made
+//	none               term 1        made, and nothing has happened since
+//	none               term above 1  damage: a vote was given for a log that is gone
+//	some               no valid slot damage: a second vote in a term could follow
+//	some               valid         as it was left
 func (f *files) open(o Options) (err error) {
 	if err := makeDirectory(o.FS, o.Dir); err != nil {
 		return err

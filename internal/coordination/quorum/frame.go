@@ -159,6 +159,9 @@ func frameAt(file []byte, salt uint64, position int64) (payload []byte, ok bool)
 }
 
 // frameBehind looks for a valid frame at or behind a position of a file's bytes.
+//
+// It costs one search for the magic over the rest of the file and a CRC for each hit; a frame's magic in a user's
+// data is a hit whose CRC is wrong, since salt and position are not that data's.
 func frameBehind(file []byte, salt uint64, position int64) (found int64, ok bool) {
 	for position <= int64(len(file)) {
 		i := bytes.Index(file[position:], []byte(frameMagic))
@@ -175,6 +178,9 @@ func frameBehind(file []byte, salt uint64, position int64) (found int64, ok bool
 }
 
 // createFile makes a file with a header, durable but for its name.
+//
+// The header is synced before a frame follows: a file whose header is torn therefore has nothing behind it that
+// anybody was told of.
 func createFile(fs vfs.FS, name string, h fileHeader) (vfs.File, error) {
 	f, err := fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {

@@ -20,6 +20,22 @@ const frameBytes = 16 << 20
 // logStore is raft's log: entries that follow each other in append-only segments, which are numbered. What
 // raft takes back at the end (a follower that had other entries than its leader) is said by a frame; what
 // a snapshot made superfluous goes with whole segments.
+//
+//	segment 7               segment 8                   segment 9 (active)
+//	┌ header, first 101 ┐   ┌ header, first 140 ┐       ┌ header, first 180 ┐
+//	│ entries 101..120  │   │ entries 140..179  │       │ entries 180..190  │
+//	│ entries 121..139  │   └───────────────────┘       │ cut 185           │
+//	└───────────────────┘                               │ entries 185..200  │◀ end
+//	    ▲ dropped once a snapshot has 139               └─── reserved ──────┘
+//
+// The index of where each entry stands is in memory (entries[i] is that of entry base+i); GetLog costs one read.
+// mu is held across writes and syncs, as raft has one goroutine that writes; readers wait for that long.
+//
+//	a call failed at                        the caller is told   the store
+//	a write, space or the like used up      it did not happen    goes on: it was taken back, durably
+//	making a segment, for the same reason   it did not happen    unfinished: made anew before the next frame
+//	either, for another reason              unknown              failed: nothing is written any more
+//	a sync, or taking a write back          unknown              failed
 type logStore struct {
 	fs    vfs.FS
 	dir   string
@@ -132,6 +148,9 @@ func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{
 
 // StoreLogs implements raft.LogStore: when it returns nil all entries are durable. The error is an
 // *appendError.
+//
+// Where raft's first index is not the next one, it has taken entries back and comes with others: a cut is written
+// first. A crash between the two leaves fewer entries, and never a mixture of both.
 func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,6 +255,8 @@ func (s *logStore) writeLocked(frame []byte) (seg *segment, position int64, err 
 
 // undoLocked takes back what a failed write may have left, for good: it must not come back after a crash,
 // since its caller is told that it did not happen.
+//
+// The truncation also gives the reserved space back; only the speed of later writes depends on that.
 func (s *logStore) undoLocked(seg *segment, cause error) {
 	err := seg.file.Truncate(seg.end)
 	if err == nil {
@@ -316,6 +337,8 @@ func (s *logStore) DeleteRange(first, last uint64) error {
 }
 
 // restartLocked makes a log that is empty, or covered by a snapshot, start again with an index.
+//
+// The new segment's name is durable before the older ones go, so the directory always says where the log begins.
 func (s *logStore) restartLocked(next uint64) error {
 	if active := s.activeLocked(); active.index != next || active.end > headerSize || s.unfinished {
 		if err := s.rollLocked(next); err != nil {

@@ -36,6 +36,9 @@ var _ raft.BatchingFSM = (*machine)(nil)
 const entriesBetweenSnapshots = 50_000
 
 // Apply implements raft.FSM. The result is a tree.Result or an error.
+//
+// The order matters: the tree is published before the result goes back, and the result of an earlier command never
+// after that of a later one. A refusal by the tree is an entry like others; it changes nothing, on no voter.
 func (m *machine) Apply(l *raft.Log) any {
 	if m.broken != nil {
 		return m.broken
@@ -67,6 +70,8 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 }
 
 // count notes an entry, and asks for a snapshot when there were many.
+//
+// compact holds one call at most: a snapshot that is under way when the next is due takes in both.
 func (m *machine) count(size int64) {
 	m.bytes += size
 	m.entries++
@@ -81,6 +86,7 @@ func (m *machine) count(size int64) {
 }
 
 // Snapshot implements raft.FSM: the tree is immutable, so there is nothing to copy.
+// It is called between two entries, so the tree is that of the last one applied; Persist then runs beside Apply.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.broken != nil {
 		return nil, m.broken

@@ -10,7 +10,7 @@ import (
 )
 
 // leaderTimeout is raft's heartbeat and election timeout. One voter has nobody to hear from: it decides
-// only how soon raft tries again after the disk was full.
+// only how soon raft tries again after the disk was full. No deadline of the broker depends on it.
 const leaderTimeout = time.Second
 
 // never is an interval that does not come around.
@@ -92,6 +92,8 @@ func (s *Store) checkVoter(id raft.ServerID) error {
 }
 
 // awaitLeadership makes raft hold its election now, and waits until it is won.
+//
+// Without the request raft would wait for a heartbeat that nobody sends, one to two timeouts long, at every start.
 func (s *Store) awaitLeadership() error {
 	s.wire.Connect(address, s.wire)
 	request := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}

@@ -10,6 +10,15 @@ import (
 // openLog opens the log behind a snapshot that holds all entries up to an index (0 if there is none), and
 // makes its first segment if there is none, whose name is durable when the caller has synced the directory. A torn write at its end is cut; everything else that is not as
 // it was written is a *DamageError.
+//
+//	on the disk                                         what is done
+//	no segment                                          the first one is made, behind the snapshot
+//	segments that the snapshot covers                   removed, oldest first
+//	the newest with at most a torn header               removed: it was never begun
+//	a bad frame at the end of the newest                cut and synced: nobody was told of it
+//	a bad frame with a valid one behind it              damage
+//	a bad frame in an older segment                     damage: newer ones were begun after it was whole
+//	a number or an index that is missing                damage
 func openLog(o Options, covered func() uint64) (*logStore, error) {
 	snapshot := covered()
 	s := &logStore{
@@ -145,6 +154,9 @@ func (s *logStore) replay(seg *segment, last bool, logger *slog.Logger) error {
 }
 
 // replayFrame does again what a frame says.
+//
+// A cut at or below base takes back into segments that are gone, since a snapshot has what counts of them: nothing
+// that was read so far counts, and the next entries begin at the cut.
 func (s *logStore) replayFrame(seg *segment, f logFrame) error {
 	switch {
 	case f.kind == frameEntries && f.index == s.nextLocked():

@@ -177,6 +177,14 @@ func (k *snapshotSink) frame(b []byte) error {
 }
 
 // Close implements raft.SnapshotSink: the snapshot is complete, and takes the place of the one before.
+//
+//	stopped after                       at the next start
+//	writing some of the frames          snapshot.tmp is removed, the older snapshot and the log are complete
+//	the sync                            the same
+//	the rename, not durable             either the same, or the new one, which is whole
+//	the name is durable                 the new one; the older one is removed, and the log up to it
+//
+// The log is cut only afterwards, by raft's DeleteRange. So there is always a snapshot with all that follows it.
 func (k *snapshotSink) Close() error {
 	if k.done {
 		return nil

@@ -30,6 +30,13 @@ import (
 //	  12  4  CRC-32C of sequence and values
 //	  16  8  sequence: the valid slot with the higher one counts
 //	  24     values: 1 length, key, 2 length, value
+//
+//	file   | slot 0: sequences 1, 3, 5, ... | slot 1: sequences 2, 4, 6, ... |    sequence n is in slot (n+1) mod 2
+//	       0                                4096                             8192
+//
+// A voter that forgets its vote may give a second one in the same term, and two leaders follow: hence a file with
+// neither slot valid is damage, where an empty log is not. Raft calls it from one goroutine at a time,
+// so there is no lock.
 type stateStore struct {
 	file     vfs.File
 	sequence uint64

@@ -76,6 +76,15 @@ func (o *Options) complete() {
 }
 
 // Store is an open store. Its methods may be called concurrently.
+//
+//	        files, tree, raft     leadership          first session
+//	Open ──────────────────▶ ... ───────────▶ open ─────────────▶ replayed
+//	                                            │ disk fails, an entry cannot be read
+//	                                            ▼
+//	                                          failed: sessions end, no command is taken    ──▶ Close
+//
+// Locks: life is held for a few instructions only. The hub's locks are below it; raft calls the machine, and the
+// machine the hub, without any of ours.
 type Store struct {
 	options Options
 	owner   tree.Owner
@@ -183,6 +192,10 @@ func (s *Store) Err() error {
 
 // Close ends all sessions in this process, leaving their ephemeral nodes to the node's next life, and
 // closes the files. A session that is closed before leaves nothing behind.
+//
+// The order: no new command, then the sessions, then the commands under way (raft answers those before it is shut
+// down, so that nobody learns less than there is to know), a snapshot that is being written, raft, the files, and
+// with them the lock of the directory.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closing.begun)
@@ -298,6 +311,9 @@ type outcome struct {
 }
 
 // Commit implements local.Backend.
+//
+// The goroutine is there since raft cannot be told that a caller has gone: the command stays on its way, its outcome
+// is unknown to the caller, and Close waits for it.
 func (s *Store) Commit(ctx context.Context, _ *local.Session, c tree.Command) (tree.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tree.Result{}, fmt.Errorf("%w: %w", coordination.ErrNotSent, err)
@@ -335,6 +351,9 @@ func (s *Store) apply(c tree.Command) outcome {
 }
 
 // commitError says whether a command that raft did not answer may have happened.
+//
+// Not sent means that it did not and will not happen, so that it can be tried again safely. Everything that is not
+// known to be so is unknown: a command that was written but not synced may come back with the next start.
 func commitError(err error) error {
 	var appending *appendError
 	switch {

@@ -21,6 +21,9 @@ const (
 )
 
 // Command is one change to a tree.
+//
+// It carries all that differs between voters and between a first run and a replay: time and random numbers. Apply
+// reads no clock.
 type Command struct {
 	Kind    Kind
 	Session int64 // of CloseSession and Transaction
@@ -52,6 +55,9 @@ type Result struct {
 }
 
 // Apply carries out a command. Where it fails, the tree is t itself.
+//
+// A command that fails uses no zxid: it is in the quorum's log and gets the same refusal on every replay. Watches and
+// readers see the changes of a transaction together, as one tree; it costs O(log n) copied nodes an operation.
 func (t *Tree) Apply(c Command) (*Tree, Result) {
 	e := &edit{
 		root: t.root, sessions: t.sessions,
@@ -75,6 +81,8 @@ func (t *Tree) Apply(c Command) (*Tree, Result) {
 }
 
 // edit is a tree in the making.
+// An edit that fails is dropped, and with it everything that was copied: there is no undo. All operations of one
+// transaction have one zxid, as in ZooKeeper.
 type edit struct {
 	root       *node
 	sessions   *sorted[int64, *session]
@@ -85,6 +93,9 @@ type edit struct {
 
 // openSession ends the sessions that an earlier life of the same node left behind, and opens a new one
 // whose id is the transaction's number.
+//
+// It is how a broker that was killed gets rid of its own ephemeral nodes (its entry in /brokers/ids, the controller's)
+// without waiting for a timeout: nobody else may end them, and no second process can have the same directory.
 func (e *edit) openSession(c Command) {
 	var stale []int64
 	for id, s := range e.sessions.all {
@@ -160,6 +171,13 @@ func (e *edit) expect(op coordination.Op) (*node, error) {
 }
 
 // create links a new node. The order of the checks is ZooKeeper's.
+//
+//	1  the parent is there            NoNode
+//	2  the name is free               NodeExists
+//	3  the parent is not ephemeral    NoChildrenForEphemerals
+//
+// creations counts what was ever created below the parent, and is never taken back: a sequential name is never
+// given out twice, also when its node is gone.
 func (e *edit) create(op coordination.Op) (coordination.OpResult, error) {
 	parentPath, name := coordination.Split(op.Path)
 	parent := find(e.root, parentPath)
@@ -225,6 +243,8 @@ func (e *edit) delete(op coordination.Op) error {
 }
 
 // unlink takes an existing node out of its parent.
+//
+// The version of the parent's data does not change: a set on it that a client prepared before still applies.
 func (e *edit) unlink(path string) {
 	parentPath, name := coordination.Split(path)
 	parent := find(e.root, parentPath)

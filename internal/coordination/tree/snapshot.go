@@ -27,6 +27,14 @@ import (
 //	  czxid, mzxid, pzxid, owner  u
 //	  ctime, mtime                ms since 1970
 //	  version, creations
+//
+//	tree     /                nodes   0 ""
+//	         ├ brokers                1 "brokers"
+//	         │ └ ids                  2 "ids"
+//	         └ config                 1 "config"
+//
+// A session's ephemeral nodes are not listed: they are found again by owner, so the two cannot disagree. Equal trees
+// give equal bytes, whatever commands they came from.
 const snapshotVersion = 1
 
 // flushBytes is how much of a snapshot is gathered before it is written.
@@ -103,6 +111,9 @@ func (e *snapshotWriter) flush(least int) {
 }
 
 // Read reads a tree that WriteTo wrote. It asks for memory only as bytes come in.
+//
+// It checks what Apply would never make: names out of order or twice, children of an ephemeral node, an owner without
+// a session, numbers above the zxid, paths that are too long. Everything it builds is new, so no lock is needed.
 func Read(r io.Reader) (*Tree, error) {
 	d := snapshotReader{from: bufio.NewReaderSize(r, flushBytes)}
 	if version := d.byte(); d.err == nil && version != snapshotVersion {
@@ -262,6 +273,12 @@ func (d *snapshotReader) node() (depth int64, name string, n *node) {
 }
 
 // builder puts nodes together that come parents first. It keeps the path to the last node.
+//
+//	nodes come as   /   brokers   ids   config
+//	open            [/] [/ brokers] [/ brokers ids] [/ config]      ids and brokers are closed when config comes
+//
+// A node gets its children when the next one shows that there are no more; the map of children is then made at once,
+// in O(n), as the names come in order.
 type builder struct {
 	zxid      int64
 	sessions  *sorted[int64, *session]

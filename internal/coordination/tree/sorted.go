@@ -6,6 +6,15 @@ import "cmp"
 // changed, so that an old version stays as it was and a new one shares all but log n nodes with it. nil is
 // the empty map. Every node keeps the size of its subtree, which is what the balance goes by.
 //
+//	m                       m.with(4, v)
+//	      5                       5'          new: 5', 3', 4
+//	    /   \                   /   \         shared: 1 and 8
+//	   3     8                 3'    8
+//	  /                       / \
+//	 1                       1   4
+//
+// get, with and without are O(log n), each of them O(n); with and without allocate as many nodes as they pass.
+//
 // Balance (delta = 3, ratio = 2, proven for insertion and deletion by Hirai and Yamamoto): neither side
 // weighs more than three times the other, where weight = size + 1.
 type sorted[K cmp.Ordered, V any] struct {
@@ -101,6 +110,16 @@ const (
 )
 
 // balanced makes a node of two sides of which one has just gained or lost one key.
+//
+//	single: right.left is light           double: right.left is heavy
+//
+//	  k                  r                  k                    m
+//	 / \                / \                / \                 /   \
+//	a   r      ▶       k   c              a   r      ▶        k     r
+//	   / \            / \                    / \             / \   / \
+//	  b   c          a   b                  m   c           a   b b'  c
+//	                                       / \
+//	                                      b   b'
 func balanced[K cmp.Ordered, V any](key K, value V, left, right *sorted[K, V]) *sorted[K, V] {
 	switch l, r := left.len()+1, right.len()+1; {
 	case r > balanceDelta*l:

@@ -17,6 +17,8 @@ import (
 )
 
 // Tree is one state of a store. It is never changed.
+//
+// It may be kept for as long as anybody likes; what it holds that newer trees do not is freed with the last reference.
 type Tree struct {
 	root     *node
 	zxid     int64
@@ -29,6 +31,7 @@ type Tree struct {
 func New(zxid int64) *Tree { return &Tree{root: &node{}, zxid: zxid} }
 
 // node is one node of a tree. It is never changed once it can be seen from a Tree.
+// czxid, mzxid and pzxid are the transactions that created it, last set its data, and last created or deleted a child.
 type node struct {
 	data         []byte // nil and empty differ
 	czxid        int64
@@ -140,6 +143,9 @@ func find(n *node, path string) *node {
 
 // replaced returns the root of the tree in which n stands in the place of the node at path. All nodes on
 // the way are copied.
+//
+// It copies the nodes on the path and, in each, O(log n) of the map of children: a change costs the depth of the
+// path and not the size of the tree.
 func replaced(root *node, path string, n *node) *node {
 	if path == "/" {
 		return n

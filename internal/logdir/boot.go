@@ -11,6 +11,14 @@ import (
 
 // bootFile is our own file in a log directory. A broker of Kafka's passes over it; after one has run here, it
 // is as good as before: a boot id still says whether the page cache survived, whoever filled it.
+//
+//	event                             the file afterwards
+//	Load, everything opened           present boot, present path, damaged folders as suspects
+//	verification finds damage         one suspect more
+//	kill -9, start in the same boot   unchanged: believed (SameBoot)
+//	power cut, or another boot        another boot id: not believed (Scan), written anew when Load has scanned
+//	the directory fails               removed, if the disk lets it: not believed
+//	moved or copied elsewhere         another path: not believed
 const bootFile = ".barnabas-boot"
 
 // boot is the content of .barnabas-boot; see the package comment.

@@ -114,6 +114,9 @@ func comparePartitions(a, b protocol.TopicPartition) int {
 // readCheckpoint reads a checkpoint; a missing one is empty. A damaged one is empty too, with an error that
 // says how: the caller reports it and goes on without, as every offset in it can be found again or has a
 // safe value. Other errors are the disk's, and mean that the directory has failed.
+//
+// It is a damaged file, and not a reason to stop: a broker that refuses to start over a hint would be worse than one
+// that scans. How much each costs is said at the names.
 func readCheckpoint(files vfs.FS, path string) (offsets Offsets, damage, err error) {
 	text, err := readFile(files, path, checkpointMax)
 	switch {

@@ -94,6 +94,12 @@ func (s *Set) checkpoint(k kind) error {
 }
 
 // checkpointDirectory writes one kind in one directory, if anything has changed since the last time.
+//
+//	numbers   membership counts changes of which logs are here; seen is the count that entries was made at
+//	file      current[k] is that count plus one when file k was last written; 0: never, so it is written
+//
+// Log offsets are read one by one without a lock. Each is true at its moment, which is enough: no line of a
+// checkpoint speaks about another.
 func (s *Set) checkpointDirectory(d *directory, k kind) error {
 	d.writing.lock()
 	defer d.writing.unlock()

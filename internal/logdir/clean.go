@@ -45,6 +45,10 @@ func newCleaner(s *Set) *cleaner {
 }
 
 // pass compacts log.cleaner.threads logs at a time until none is left that needs it.
+//
+// A log that was compacted comes again in the same pass if it is still the filthiest; one that could not get on is left
+// until the next pass, and one that failed by its content until it is opened again, like Kafka's uncleanable
+// partitions.
 func (c *cleaner) pass(ctx context.Context) time.Duration {
 	c.beginPass()
 	for ctx.Err() == nil {
@@ -161,6 +165,12 @@ type pacer struct {
 }
 
 // wait returns when bytes more may be done at a rate in bytes a second; what is not a limit does not wait.
+//
+//	next     now               now + bytes/rate
+//	         │─ bytes ─│─ bytes of another caller ─│
+//	return             ▲ the first                  ▲ the second
+//
+// Time that nobody used is not saved up: next never lies in the past.
 func (p *pacer) wait(ctx context.Context, bytes int, rate float64) error {
 	if rate <= 0 || rate >= math.MaxInt64 {
 		return ctx.Err()

@@ -74,6 +74,9 @@ func (s *Set) moveOn(f *future, buffer *[]byte) (copied int, err error) {
 }
 
 // copyChunk copies whole batches below limit from the current log to the copy.
+//
+// The buffer is the job's, or Swap's, and grows to the largest batch. The slice pins the segment only while it is
+// read, so that retention of the current log goes on.
 func (s *Set) copyChunk(e *entry, f *future, limit protocol.Offset, buffer *[]byte) (int, error) {
 	// The copy takes batches as a follower does, offsets and epochs kept, and so has the same leader epochs
 	// and producers in the end.

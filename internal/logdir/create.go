@@ -41,6 +41,9 @@ func (s *Set) Create(tp protocol.TopicPartition, id protocol.TopicID, topic conf
 // Both results are as long as specs; where there is an error, KAFKA_STORAGE_ERROR if the disks' fault, the
 // log is nil. One that exists is returned as it is; where it is another topic's, by its id, the error is
 // INCONSISTENT_TOPIC_ID.
+//
+// It holds the changing gate for as long as the disk takes. Partitions of a topic are created by one call, so
+// that they share the sync.
 func (s *Set) CreateAll(specs []Spec) ([]*log.Log, []error) {
 	s.changing.lock()
 	defer s.changing.unlock()

@@ -72,6 +72,15 @@ func (s *Set) report(d *directory, err error) error {
 // fail takes a directory offline: its partitions answer KAFKA_STORAGE_ERROR from now on, and its logs are
 // closed without writing. What the disk had accepted before may be lost although the kernel runs on, so
 // that the next start shall scan: the boot file goes, if the disk still lets it.
+//
+//	1 fence             whoever looks at err from now on stops; the first cause stays
+//	2 table             partitions answer KAFKA_STORAGE_ERROR
+//	3 wake, dropFutures whoever serves partitions stops; moves from and to here end
+//	4 in the background logs are closed without a write, the boot file goes
+//	5 failed            the broker hears of it: the controller moves leadership, or the process stops
+//
+// Other directories go on. There is no way back but a restart: nobody can say which of the writes that the kernel
+// took has reached the disk.
 func (s *Set) fail(d *directory, cause error) {
 	if !d.fence(cause) {
 		return

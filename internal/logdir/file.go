@@ -45,6 +45,8 @@ func readFile(files vfs.FS, path string, limit int64) ([]byte, error) {
 
 // writeFile replaces the file at path by way of path.tmp, so that a crash leaves the old or the new one,
 // whole; once it returns it is the new one.
+//
+// Two calls for one path must not overlap: they would share path.tmp.
 func writeFile(files vfs.FS, path string, data []byte) error {
 	temporary := path + ".tmp"
 	file, err := files.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)

@@ -10,6 +10,18 @@ import (
 )
 
 // State is what the name of a partition's folder says of it.
+//
+//	orders-3                                             Current
+//	orders-3.5f0c2a6b1d8e4f97a3b0c1d2e3f40516-future     Future
+//	orders-3.5f0c2a6b1d8e4f97a3b0c1d2e3f40516-delete     Deleted
+//	orders-3.5f0c2a6b1d8e4f97a3b0c1d2e3f40516-stray      Stray
+//
+//	           Move             Swap
+//	(none) ─────────▶ Future ─────────▶ Current ──── Delete, Swap ───▶ Deleted ──▶ (removed)
+//	                     │                 └── MarkStray ──▶ Stray ──▶ RemoveStray
+//	                     └── cancelMove ──▶ Deleted
+//
+// Topic names may have dots and dashes themselves, so names are taken apart from the right.
 type State int
 
 // The states of a folder, and what its name ends in.

@@ -20,6 +20,15 @@ const identityFile = "meta.properties"
 // Identity is a directory's meta.properties, which says to whom it belongs. Version 0, of Kafka with
 // ZooKeeper, has broker.id and cluster.id; version 1, of KRaft, node.id, cluster.id and directory.id. Either
 // is kept as it was found, so that Kafka can take the directory back; new directories get version 1.
+//
+//	#                                              #
+//	#Sun Nov 30 12:00:00 UTC 2025                  #Sun Nov 30 12:00:00 UTC 2025
+//	broker.id=1                                    node.id=1
+//	version=0                                      directory.id=NV4_ueZYv-GIoATEVmlvTQ
+//	cluster.id=J8qXRwI-Qyi2G0guFTiuYw              version=1
+//	                                               cluster.id=J8qXRwI-Qyi2G0guFTiuYw
+//
+// Without the check a disk of another broker, mounted here by mistake, would be served as ours.
 type Identity struct {
 	// Version is 0 or 1.
 	Version int

@@ -211,6 +211,9 @@ func (s *Set) openLog(d *directory, folder string, tp protocol.TopicPartition, i
 
 // install puts a new entry into the table. If its directory has failed meanwhile, the entry is offline and
 // the error says so.
+//
+//	install:   replace(entry)     err()?          fail:   fence     entries()
+//	either install sees the fence, or fail sees the entry: in both, the log is closed and the entry offline
 func (s *Set) install(e *entry) error {
 	if e.log != nil {
 		e.dir.forget(e.partition)

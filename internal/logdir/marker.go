@@ -10,6 +10,14 @@ import (
 )
 
 // markerFile is Kafka's name for it; both brokers believe each other's.
+//
+//	{"version":0,"brokerEpoch":12}       no newline
+//
+//	Close, all logs synced and checkpoints written ──▶ there ──▶ Load, all opened ──▶ removed, durably
+//	                                                     └──▶ a start that is stopped before that: still there
+//
+// It must be gone before the first append, and is not removed earlier than necessary: a start that fails halfway
+// leaves the directory as clean as it was.
 const markerFile = ".kafka_cleanshutdown"
 
 // readMarker reads .kafka_cleanshutdown, whose being there says that the directory was closed cleanly. Its

@@ -36,6 +36,12 @@ const moveChunk = 1 << 20
 // Move starts to move a partition to another directory. To where it is already ends a move under way. A
 // partition that is not here will be made there: the error is REPLICA_NOT_AVAILABLE, as in Kafka. A
 // directory that is not configured is LOG_DIR_NOT_FOUND, one that is offline KAFKA_STORAGE_ERROR.
+//
+//	                  Move             the job, CaughtUp            Swap
+//	orders-3          serving          serving                      -delete, closed
+//	orders-3...-future  empty copy     a prefix of committed        orders-3, serving
+//
+// A move survives restarts without a record of its own: the future folder is the record.
 func (s *Set) Move(tp protocol.TopicPartition, path string) error {
 	s.changing.lock()
 	defer s.changing.unlock()

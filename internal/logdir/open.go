@@ -47,6 +47,9 @@ type Found struct {
 //
 // A directory that belongs to somebody else or is in use fails the whole. One whose disk fails is left
 // offline, unless it is the one of metadata.log.dir or none is left.
+//
+// An Open that fails leaves nothing behind but directories that were missing, .lock files and, where the comparison
+// was passed, new identities.
 func Open(o Options) (*Set, error) {
 	o = o.withDefaults()
 	s := &Set{

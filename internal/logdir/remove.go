@@ -67,6 +67,9 @@ func (s *Set) setAside(state State, partitions []protocol.TopicPartition) error 
 }
 
 // setOneAside renames the folder of one partition. The directory is nil where there is none.
+//
+// A panic or a kill between the table and the rename leaves the folder under its name: the next start opens it, and
+// the caller, who was not told of success, deletes it again.
 func (s *Set) setOneAside(state State, tp protocol.TopicPartition) (*directory, deletion, error) {
 	e := s.entry(tp)
 	if e == nil {

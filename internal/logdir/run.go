@@ -46,6 +46,17 @@ type job struct {
 
 // jobs lists them. Those that read and delete much come a while after the start; none of them costs anything
 // for a partition that is idle but a look at two offsets.
+//
+//	watch                      1 s      broken logs, flush.ms
+//	high watermarks            5 s      replica.high.watermark.checkpoint.interval.ms
+//	recovery points, starts    60 s     log.flush.(start.)offset.checkpoint.interval.ms
+//	sync                       10 s     logs with records unsynced for 30 s
+//	verification               once     5 s after the start
+//	compaction                 15 s     log.cleaner.backoff.ms
+//	retention                  5 min    log.retention.check.interval.ms
+//	expiration of producers    10 min   producer.id.expiration.check.interval.ms
+//
+// The times are the defaults. A job never runs twice at a time: the next run is counted from the end of the last.
 func (s *Set) jobs() []job {
 	firstDelay := s.config.Load().Duration("log.initial.task.delay.ms")
 	return []job{

@@ -109,6 +109,13 @@ type Set struct {
 }
 
 // entry is one partition of this broker. It is replaced, never changed, but for what was written.
+//
+//	log   err   the partition
+//	set   nil   works, unless log.Err or dir.err say otherwise
+//	nil   set   is offline: damaged, poisoned, or with its directory
+//
+// Replaced and never changed means that a pointer to an entry is a picture: whoever acts on it later asks replace,
+// which refuses if another has come since.
 type entry struct {
 	partition protocol.TopicPartition
 	dir       *directory

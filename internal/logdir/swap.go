@@ -74,6 +74,14 @@ func (s *Set) copyRest(e *entry, f *future) error {
 }
 
 // exchange renames both folders, durably, and opens the copy in its new place. Both logs are closed.
+//
+//	stopped after                      the next start finds                           and does
+//	nothing                            orders-3 and the future copy                   resumeMoves: catches up again
+//	the first rename                   -delete and -future with one unique part       finishSwaps: the second rename
+//	the second rename                  orders-3 in the new directory, -delete         removes -delete later
+//
+// Each rename is in one directory and durable before the next. The two directories are two volumes as a rule, so no
+// single step could do both.
 func (s *Set) exchange(e *entry, f *future) (*log.Log, error) {
 	tp := e.partition
 	gone, err := folderName(tp, Deleted, f.unique)

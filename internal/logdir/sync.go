@@ -53,6 +53,9 @@ type rest struct {
 // syncer moves recovery points: it syncs logs in the background, one at a time and paced, so that the scan
 // after a power cut is short also in a segment that takes long to fill. On the way it lets logs rest that
 // nobody has written to for a while.
+//
+// Kafka leaves this to the kernel, and moves recovery points at a roll only: a scan after a power cut is then up to
+// segment.bytes (1 GiB) of each partition. Replication does not depend on it, a start does.
 type syncer struct {
 	set   *Set
 	since map[*log.Log]time.Time // since when a log has had unsynced records

@@ -19,6 +19,14 @@ func (s *Set) TruncateFullyAndStartAt(tp protocol.TopicPartition, offset protoco
 }
 
 // truncate does either.
+//
+//	1 cut            in the log, durable
+//	2 checkpoint     the recovery point falls, durable
+//	3 return         and only then appends come again
+//
+// A power cut between 1 and 2 leaves a recovery point above the end, which opening bounds. Between 2 and the next flush
+// it is what it should be. Without 2, records appended later would lie below an old recovery point, and not be looked
+// at after a power cut that tore them.
 func (s *Set) truncate(tp protocol.TopicPartition, cut func(*log.Log) error) error {
 	s.changing.lock()
 	defer s.changing.unlock()

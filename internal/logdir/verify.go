@@ -36,6 +36,9 @@ func (s *Set) trustAgain(l *log.Log) {
 
 // verify reads the logs that were opened after the kill of a process, one after the other. One that is
 // damaged goes offline, and stays so after the next start.
+//
+// The order is suspect, then poison: were the partition taken offline first, a kill between the two would let the next
+// start trust it again.
 func (s *Set) verify(ctx context.Context) time.Duration {
 	began, count := time.Now(), 0
 	for _, e := range s.entries(nil) {

@@ -24,6 +24,11 @@ type acceptor struct {
 }
 
 // run accepts until the listener is closed.
+//
+// The backlog is the system's: a connection that waits in it has been accepted for its peer, which may send already.
+// So nothing here may take long, or clients time out on a broker that looks alive. An error of Accept is of one
+// connection (reset in the backlog) or of the process (no descriptors, no memory); both pass, and only a closed
+// listener ends the loop.
 func (a *acceptor) run() {
 	defer a.server.accepting.Done()
 	backoff := firstBackoff
@@ -65,6 +70,8 @@ func (a *acceptor) pause(d time.Duration) bool {
 }
 
 // admit serves the connection or closes it, as the limits say.
+//
+// From here to forget the connection is counted once: by admission where it was taken, by ended where it was not.
 func (a *acceptor) admit(socket net.Conn) {
 	host := hostOf(socket.RemoteAddr())
 	refusal, ok := a.server.admission.enter(&a.options, host)

@@ -34,6 +34,14 @@ func (a *admission) setLimits(limits Limits) {
 }
 
 // enter counts a connection from host in, or says why not.
+//
+//	limit                           counts                                0 means
+//	Descriptors                     all connections                       no limit
+//	PerIP, PerIPOverrides           those of the peer's address           no limit; as an override: none allowed
+//	MaxConnections                  those of clients' listeners           no limit
+//	ListenerConnections             those of the listener                 no limit
+//
+// The first that is reached is the one that is told. Pipes of the broker to itself are not counted.
 func (a *admission) enter(l *Listener, host string) (refusal ending, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

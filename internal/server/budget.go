@@ -13,13 +13,21 @@ import (
 // Frames that have begun can fill the budget among themselves, each needing more to end. So one of them
 // at a time may overdraw it, and keeps that right until its bytes are released: the bytes in flight never
 // exceed the budget by more than one frame, and something always moves.
+//
+//	limit 256 MiB    A has 64 and needs 128, B has 96 and needs 128, C has 96 and needs 128
+//	used 256         none of them can go on within the limit: A overdraws (384), gives its 64 back (320), is
+//	                 served and released (192); B does not fit either, and is the next to overdraw
+//
+// A charge is for the buffer's real size and not for the frame's, and is taken before the buffer is. While a frame
+// moves to a larger buffer both are charged. A limit that is lowered takes nothing back; it holds for what comes.
 type budget struct {
 	mu struct {
 		sync.Mutex
 		limit, used int64
 		overdrawn   bool // a claim with overdraft is out
-		growing     []*taker
-		starting    []*taker
+		// growing waits for more of a frame that has begun, starting for the first buffer of one; each in order.
+		growing  []*taker
+		starting []*taker
 	}
 }
 

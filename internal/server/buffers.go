@@ -23,13 +23,22 @@ const (
 // Buffers is a pool of byte buffers in size classes, since a fresh large buffer costs zeroing and page
 // faults (1 MiB: 0.5 ms) and a pooled one 30 ns. It keeps at most a budget of free bytes, and what was
 // not needed for a while it gives back. Safe for concurrent use; may be shared by several servers.
+//
+//	        Get                 Retain, Release             last Release
+//	(made) ─────▶ refs 1 ◀──────────────────▶ refs n ──────────────────▶ free list ──▶ Get
+//	                                                              │ over the budget, idle, above 16 MiB
+//	                                                              └───────────────────▶ the collector
+//
+// It is no sync.Pool: the collector empties those whenever it runs, and a produce request of some MiB would pay
+// for a new buffer each time; and their size is nobody's.
 type Buffers struct {
 	keep int64
 
 	mu struct {
 		sync.Mutex
-		free      [classCount]*Buffer // linked by next
-		count     [classCount]int
+		free  [classCount]*Buffer // linked by next
+		count [classCount]int
+		// A class whose count never fell below n for a whole interval has n that nobody needed.
 		idle      [classCount]int // the least that count has been since the last trim: nobody needed those
 		freeBytes int64
 		trimming  bool // a timer runs; none does while nothing is free

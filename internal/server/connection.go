@@ -13,6 +13,20 @@ const Anonymous = "User:ANONYMOUS"
 
 // Conn is one connection. Its exported fields never change; its methods may be called concurrently,
 // except where they say otherwise.
+//
+//	          stopReading                    queue is empty
+//	serving ──────────────▶ stopping ───────────────────────▶ farewell ──▶ dead ──▶ socket closed ──▶ forgotten
+//	   │       no frame is read any more,                                    ▲
+//	   └────────────────────────────── kill: error, timeout, panic ──────────┘
+//
+// Three kinds of goroutines meet here:
+//
+//	reader    one, from run; owns reader, transport's reading side, frameLimit, corked
+//	writer    at most one: whoever has the role (queue.writing); owns the transport's writing side
+//	waiting   one for each request in its second phase; touches its slot, under mu
+//
+// mu is held for a few instructions and never across a read, a write or a handler. Deadlines in the past are how a
+// goroutine that is inside a system call is called back; after dead no other is set, and after stopping only that of the farewell.
 type Conn struct {
 	// ID is unique in this server.
 	ID uint64
@@ -187,6 +201,10 @@ func (c *Conn) handshake() bool {
 }
 
 // settle ends the connection: after a graceful ending what is in flight is answered first.
+//
+// A graceful ending waits for the answers of what was read, which the peer is still owed; every other one cancels
+// the context first, so that waiting phases return soon. In the end the queue is empty either way: no goroutine of a
+// connection outlives it, and no response stays unreleased.
 func (c *Conn) settle(e ending) {
 	graceful := e == endReply || e == endShutdown
 	if graceful {

@@ -16,6 +16,12 @@ type Handler func(ctx context.Context, c *Conn, f *Frame) Reply
 
 // Frame is one request as it came. The server holds one reference during the handler; the pointer and
 // the bytes die with it, unless the handler took another.
+//
+//	buffer   | 4 | frame 1 | 4 | frame 2 | 4 | frame 3 (part of it) |
+//	refs         each frame one, and the reader one while it fills it
+//
+// The bytes are the socket's, read once: a produce request's batches are validated, numbered and written to the log
+// out of the same buffer.
 type Frame struct {
 	// Bytes are header and body without the length. They are the frame's own: the holder may change them
 	// in place. Small frames share their buffer with others, so that keeping one keeps up to 16 KiB.
@@ -54,6 +60,11 @@ func (f *Frame) release() bool {
 
 // Reply is what the first phase decided. Exactly one of Response, Wait, NoResponse and a lone Close is
 // set; Close may join each of them.
+//
+//	Response                 written now, or queued behind what is waiting
+//	Wait                     a place in the queue, filled when it returns
+//	NoResponse               no place at all
+//	Close alone              no answer; the connection ends
 type Reply struct {
 	// Response is the answer, ready now.
 	Response *Response

@@ -25,6 +25,10 @@ func (e *badLength) Error() string {
 
 // resembles names what garbage looks like, for the one line in the log that saves somebody an hour: a
 // browser or health check on the wrong port, or a client that speaks TLS to a plain listener.
+//
+// The lengths that such bytes make, as Kafka's own log has them:
+//
+//	GET    1195725856    POST   1347375956    HTTP   1213486160    TLS    369295616 and a little more
 func resembles(first []byte) string {
 	for _, verb := range []string{"GET ", "POST", "PUT ", "HEAD", "OPTI", "DELE", "PATC", "CONN", "PRI ", "HTTP"} {
 		if bytes.HasPrefix(first, []byte(verb)) {

@@ -17,6 +17,15 @@ func (s *Server) now() time.Duration { return time.Since(s.started) }
 
 // gate lets the reader go on, or says why the connection ends. It waits while the pipeline is full, while
 // an answer that holds or throttles has not left, and while the connection is muted.
+//
+//	waits for           is poked by
+//	pipeline depth      drain, with each answer that it takes
+//	holds               sent, when the answer has left
+//	mutedUntil          its own timer, or the end of the connection
+//	stopping            stopReading, kill
+//
+// No call is lost: gated is set under mu together with the look at the state, every change pokes under mu, and wake
+// has room for one. A call that comes too early costs one more round.
 func (c *Conn) gate() error {
 	for flushed := false; ; {
 		c.mu.Lock()
@@ -113,6 +122,13 @@ func (c *Conn) charge(size int, held *claim) (claim, error) {
 
 // arm sets the deadline for the bytes that the reader is about to wait for. It is lazy: a deadline that is
 // too early is looked at when it passes, so that a busy connection sets one in a minute, not one a frame.
+//
+//	waiting for            deadline
+//	the rest of a frame    FrameTimeout from the begin of its window; must bring frameProgress by then
+//	a new frame            IdleTimeout from the last activity; none where that is below 0, or for the broker's own
+//
+// A deadline that is set stays although the connection is active in the meantime: expired then sees that, and lets
+// arm set another. Where a frame begins, an idle deadline that is farther away is drawn nearer.
 func (c *Conn) arm() {
 	var due time.Duration
 	switch idle := c.server.options.IdleTimeout; {
@@ -144,6 +160,12 @@ func (c *Conn) setReadDeadline(due time.Duration) {
 }
 
 // expired looks at a read deadline that has passed: nil means go on reading.
+//
+//	stopping                                          the ending that was noted
+//	a frame that has not moved for its window         slow-frame
+//	something is in flight                            goes on; the waiting counts as activity
+//	idle for as long as allowed                       idle
+//	otherwise                                         goes on; the deadline was an old one
 func (c *Conn) expired() error {
 	now, idle := c.server.now(), c.server.options.IdleTimeout
 	c.mu.Lock()

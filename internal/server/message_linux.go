@@ -12,6 +12,13 @@ type inquiry [4]uint64
 // receiveInquiring is recvmsg on a socket with TCP_INQ. drained says that the receive queue is empty and
 // that no end of stream stands behind it: the kernel answers 1 for that one. The package unix allocates for
 // this call.
+//
+//	control   0 length of this message, header included
+//	          8 level  int32  IPPROTO_TCP
+//	         12 type   int32  TCP_CM_INQ
+//	         16 value  int32  bytes that are left in the receive queue
+//
+// No pointer in it outlives the call, and the call does not block: the descriptor is non-blocking.
 func receiveInquiring(fd int, p []byte) (n int, drained bool, err error) {
 	var (
 		control inquiry

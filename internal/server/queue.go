@@ -13,9 +13,19 @@ import (
 // queue keeps a connection's answers in the order of its requests. Only those stand in it that could not
 // be written at once: waiting ones, and finished ones behind them.
 //
+//	requests   1 Fetch (waits)    2 Metadata (ready)    3 Produce acks=0    4 JoinGroup (waits)
+//	slots      [1 waiting] ─▶ [2 done] ─▶ [4 waiting]         3 has none: nothing behind it waits for it
+//
 // At most one goroutine is the writer. It takes the role when it has the answer that is next, and before
 // it gives it back it writes what has become next meanwhile; so nobody who finds the role taken needs to
 // do anything but leave its answer.
+//
+//	            answer: the queue is empty
+//	            wait: its slot is the head                drain finds nothing more
+//	nobody ────────────────────────────────▶ a writer ────────────────────────────▶ nobody
+//
+// The reader may keep the role over several requests, its answers corked, until the bytes that it has read are served
+// (flush). The order of answers is a promise of the protocol: clients match them by order and correlation id.
 type queue struct {
 	head, tail *slot
 	depth      int
@@ -56,6 +66,8 @@ func (q *queue) pop() *slot {
 }
 
 // serve runs the first phase of one request and sends it on its way.
+//
+// inFlight counts a request from here until emit has dealt with its answer, or until there is none to come.
 func (c *Conn) serve(f *Frame) error {
 	if err := c.gate(); err != nil {
 		f.release()
@@ -200,6 +212,10 @@ func (c *Conn) flush() error {
 
 // drain is the writer's duty: it writes every answer that is next until there is none, then it stops
 // being the writer. The sender is given back.
+//
+// The look at the head and the return of the role are one step under mu: an answer is done either before it, and is
+// taken here, or after it, and its goroutine finds the role free. It goes on after an error, since what is queued must
+// be released; emit writes nothing then.
 func (c *Conn) drain(w *sender) error {
 	defer w.discard()
 	var failed error
@@ -229,6 +245,10 @@ func (c *Conn) drain(w *sender) error {
 
 // emit puts one answer into the sender and does what follows from it. After the end of the connection
 // answers are only released.
+//
+// Release comes when the pieces have left or been copied: add sends borrowed pieces before it returns, and only
+// copied bytes stay in the sender. The connection's state is looked at again for each answer, as the one before may
+// have been its last.
 func (c *Conn) emit(w *sender, s *slot) error {
 	defer c.acceptor.counters.inFlight.Add(-1)
 	defer c.release(s.response)

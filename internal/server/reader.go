@@ -60,6 +60,9 @@ type reader struct {
 func (r *reader) idle() bool { return r.start == r.end && r.headed == 0 }
 
 // space is where the next bytes go; never empty. It waits for the budget where the buffer is charged.
+//
+// Behind a large frame nothing more is read into its buffer, although there is room: a frame that began there would
+// have to be copied out of it.
 func (r *reader) space() ([]byte, error) {
 	if r.buffer == nil && !r.greedy && r.headed < lengthSize {
 		return r.head[r.headed:], nil
@@ -98,6 +101,15 @@ func (r *reader) crowded() bool {
 }
 
 // move gets a buffer in which the frame at start can go on, and takes along what there is of it.
+//
+//	have   of the frame that came so far          r.need 0: not even its length is known
+//	what the next buffer is for                   its size
+//	a frame after one of n bytes                  n, if the budget has it at once; else 16 KiB: it may not come
+//	a frame of 1 MiB after small ones             64 KiB, then 4 times what came: 256 KiB, 1 MiB
+//	a claim of 100 MiB with 10 bytes sent         64 KiB, for as long as no more comes
+//
+// Beyond 64 KiB a peer must send a quarter of what it makes us allocate. Where no frame lives in the buffer any more the
+// beginning is moved to its start instead; other holders of the buffer keep it until they release it.
 func (r *reader) move() error {
 	have := r.end - r.start
 	size := r.wanted(have)

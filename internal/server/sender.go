@@ -76,6 +76,15 @@ func (w *sender) discard() {
 func (w *sender) empty() bool { return len(w.vectors) == 0 }
 
 // add appends an answer.
+//
+//	piece                          how it leaves
+//	bytes up to 4 KiB              copied into the buffer
+//	longer bytes                   a vector of their own; written before add returns
+//	file range up to 8 KiB         read into the buffer
+//	longer, Linux TCP              what is gathered goes out with MSG_MORE, then sendfile
+//	longer, elsewhere              through the buffer, 256 KiB at a time
+//
+//	vectors   [ buffer[0:21] ] [ piece ] [ buffer[21:60] ] ...      up to 16, then they are written
 func (w *sender) add(r *Response) error {
 	room, err := w.room(lengthSize)
 	if err != nil {

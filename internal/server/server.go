@@ -125,6 +125,12 @@ func (s *Server) Pipe() net.Conn {
 // Shutdown stops accepting and reading, lets the requests in flight answer until ctx ends, and then closes
 // what is left. When it returns nil no goroutine of the server runs any more; an error says that handlers
 // had to be cut off, or that some did not return even then.
+//
+//	draining closed     handlers that wait answer with what they have; no connection is registered any more
+//	listeners closed    the ports are free for the next process
+//	stopReading         requests that were read are answered; connections close when their queue is empty
+//	ctx ends            kill: contexts end, nothing is written any more
+//	killGrace ends      handlers that do not look at their context are left behind, and the caller is told
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.mu.draining

@@ -80,6 +80,12 @@ func (s *socket) pump(r *reader) error {
 }
 
 // readSome reads and serves until there is nothing to read; true ends the pump.
+//
+//	gate ─▶ space ─▶ recvmsg ─▶ n bytes: received serves every whole frame, flush writes the answers ─▶ again
+//	                        ├▶ EAGAIN: rest, wait for an edge
+//	                        └▶ 0: the peer has closed its side
+//
+// It returns false to wait in the poller, with no buffer held between frames, and true to leave for good.
 func (s *socket) readSome(fd uintptr) bool {
 	r := &s.conn.reader
 	for {
@@ -185,6 +191,9 @@ func (s *socket) sendFile(fd uintptr, p *Piece) (int, error) {
 }
 
 // fileSome sends until the range has left; false waits for the socket to take more.
+//
+// Errors of the file and of the socket come out of one call. What can only be the peer's ends the connection quietly;
+// the rest names file and offset, as it may be the disk's.
 func (s *socket) fileSome(fd uintptr) bool {
 	for s.done < s.piece.Length {
 		n, err := s.sendRange(int(fd))

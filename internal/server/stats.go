@@ -50,6 +50,9 @@ type counters struct {
 }
 
 // ListenerStats is a snapshot of one listener's counters. All but Connections and InFlight only rise.
+//
+// Accepted = Connections + all of Closed, and none of Refused is in Accepted; a snapshot may be off by what happens
+// while it is taken.
 type ListenerStats struct {
 	// Listener is its name; "internal" counts [Server.Pipe].
 	Listener string

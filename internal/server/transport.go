@@ -19,6 +19,9 @@ const (
 
 // transport moves a connection's bytes. pump is called once, by the reading goroutine; write and sendFile
 // only by the connection's writer.
+//
+//	socket    plain TCP on Linux: reads greedily, sendfile, MSG_MORE
+//	plain     TLS (a handshake wraps the socket), pipes, other systems: one read for a length, one for its frame
 type transport interface {
 	// pump feeds r until the connection ends and says why.
 	pump(r *reader) error

@@ -70,6 +70,12 @@ type Fault struct {
 
 // Faulty wraps a file system and makes operations fail, short or late. Its files have no descriptor, so
 // that no read goes around it.
+//
+//	files := NewFaulty(memory, Fault{Op: OpSync, Path: "*.log", Skip: 2, Times: 1, Err: syscall.EIO})
+//
+// fails the third sync of any segment, and no other. A write with Short stores that much and fails, as one that
+// the disk has torn. The order of things in an operation is: count and match under the lock, then BeforeMutation, hooks
+// and latency without it, then the operation below, if no fault has an error.
 type Faulty struct {
 	under FS
 

@@ -49,6 +49,9 @@ var _ FS = (*Memory)(nil)
 const defaultSpace = 1 << 40
 
 // NewMemory makes an empty file system that can be crash-cloned.
+//
+// A write to a page that was synced copies that page, 4 KiB; reads and other writes copy nothing. What is remembered of
+// names grows until the next SyncDir of a directory that they are in.
 func NewMemory() *Memory { return newMemory(crashPage, true) }
 
 // NewVolatile makes an empty file system that does not remember what was synced: it uses less memory, gives
@@ -75,6 +78,9 @@ func (m *Memory) SetLimit(bytes int64) {
 func (m *Memory) Used() int64 { return m.used.Load() }
 
 // charge takes n bytes of the volume, or reports that it is full.
+//
+// It adds first and takes back: two writers at the limit may both be refused where one would have fitted, but never
+// both let through.
 func (m *Memory) charge(n int64) bool {
 	if m.used.Add(n) <= m.limit.Load() {
 		return true

@@ -16,6 +16,16 @@ import (
 //
 // With keepUnsynced 0 only what is certain survives; with 1 everything does, as after the kill of a
 // process. The same state and source of randomness give the same clone. No lock is held in the clone.
+//
+//	written since the last sync              what the clone can have
+//	file X created, name not synced          no X, or X with any of the sizes below
+//	X renamed to Y                           X or Y, never both or none
+//	4 KiB at 0, 4 KiB at 4096                either page, both or none; a lost one reads as before, or as zeros
+//	truncated from 8192 to 100, then 50      the old 8192 bytes; or 100 bytes and of the others what is kept
+//	      bytes appended
+//	synced after that                        exactly that
+//
+// Each is a thing that some file system has done. It costs a copy of all pages: tests keep their data small.
 func (m *Memory) CrashClone(rng *rand.Rand, keepUnsynced float64) *Memory {
 	invariant.That(m.tracking, "a volatile file system cannot be crash-cloned")
 	m.names.Lock()

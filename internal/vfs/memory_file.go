@@ -27,6 +27,12 @@ type inode struct {
 
 // page is up to a page size of bytes, nil for a hole. What it lacks at its end reads as zeros; an empty
 // one that is not nil is preallocated.
+//
+//	live page       in dirty   durable page        a write to it
+//	nil             -          nil                 takes a new page
+//	[]byte{}        -          nil                 takes bytes; the volume was charged before
+//	p               no         p, the same bytes   copies p first
+//	p               yes        another, or nil     changes p in place
 type page []byte
 
 // durableState is what a crash certainly leaves of a file.

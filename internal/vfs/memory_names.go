@@ -26,6 +26,10 @@ type change struct {
 }
 
 // rename is a set of changes that survive a crash together or not at all.
+//
+//	pending    create a.tmp | rename a.tmp → a | remove b      in this order
+//	SyncDir    all that touch the directory become durable, in order
+//	a crash    each of the others survives or not, also a later one without an earlier one
 type rename []change
 
 // changeLocked makes changes visible, and remembers them as not durable yet.

@@ -13,7 +13,8 @@ import (
 )
 
 // osFile is an open file as a bare descriptor. After Close the descriptor is -1, so that a late use fails
-// instead of reaching whatever file got the number next.
+// instead of reaching whatever file got the number next. That is a net and no licence: a call that has loaded the
+// descriptor before Close stores -1 still uses the number. Whoever shares a file counts its users.
 type osFile struct {
 	fd   atomic.Int64
 	name string
@@ -152,6 +153,7 @@ func (f *osFile) call(op string, do func(fd int) error) error {
 }
 
 // Close gives the descriptor back; a lock on it goes with it.
+// Retrying after EINTR would close a file of another goroutine that has got the number since.
 func (f *osFile) Close() error {
 	fd := f.fd.Swap(-1)
 	if fd < 0 {

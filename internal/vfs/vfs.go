@@ -13,6 +13,16 @@ import (
 
 // FS is a file system. All methods may be called concurrently. Errors are those of package os, so that
 // errors.Is(err, fs.ErrNotExist) and syscall.ENOSPC work on every implementation.
+//
+//	to make durable              it takes
+//	bytes, a new length          File.Sync
+//	a new file                   File.Sync, and SyncDir of its directory
+//	a new directory              SyncDir of its parent; what is synced below a name that is lost is lost with it
+//	a rename, a removal          SyncDir of the directory, or of both
+//
+//	[OS]          the operating system
+//	[Memory]      tests, and a broker without a data directory; CrashClone cuts the power
+//	[Faulty]      any of them, with errors and latency
 type FS interface {
 	// OpenFile opens name with the flags of package os; os.O_APPEND is not supported, since writers know
 	// their position.

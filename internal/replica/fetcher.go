@@ -32,6 +32,12 @@ type fetcher struct {
 }
 
 // following is a partition that a fetcher fetches, in one leader epoch.
+//
+//	told ─▶ next ─▶ named in a request ─▶ in the session ── new position ──▶ next
+//	                                            │ error          ▲
+//	                                            ▼                │ time, or a changed cluster
+//	                        forgotten by the leader ─▶ resting ──┘
+//	halted, or told otherwise ─▶ gone
 type following struct {
 	partition *Partition
 	epoch     protocol.LeaderEpoch

@@ -16,6 +16,13 @@ import (
 // Proposals of all partitions go to the controller in one request at a time (AlterPartition, KIP-497): what comes
 // up while one is under way goes with the next. A proposal that gets no definite answer is sent again, the same,
 // with growing pauses, for as long as its partition waits for it.
+//
+//	broker, broker epoch                                 version
+//	topics [ name (to 1) | id (2)
+//	  partitions [ number  leader epoch  the set (to 2) | { broker, broker epoch } (3)
+//	    recovery state (1)  partition epoch that the set is to replace ] ]
+//
+// The answer has the state as it is then; where it is one of ours, also the eligible replicas, in a tag.
 const (
 	proposalsMost     = 2000                   // in one request
 	proposalTimeout   = 10 * time.Second       // of one request

@@ -88,6 +88,12 @@ func Open(ctx context.Context, o Options) (*Adoption, error) {
 	return a, nil
 }
 
+//	server.properties    which directories there are, what topics fall back to
+//	meta.properties      whose they are; locks are taken, so that nobody else can begin
+//	store, if there      what an earlier adoption, or a broker of ours, has registered
+//	folders, source      what is to be registered: the plan
+//
+// Up to here nothing is written, but for the locks and what opening a store writes into it.
 func (a *Adoption) open(ctx context.Context) error {
 	if err := a.readProperties(); err != nil {
 		return err

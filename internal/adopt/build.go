@@ -20,6 +20,12 @@ import (
 const producerMargin = 100 * znode.ProducerIDBlockSize
 
 // builder is a plan being made.
+//
+// The plan is made of three views of the same topics, in this order of trust:
+//
+//	existing   our store: what it has is never touched again
+//	folders    what is on the disk: decides what exists here, ids and the epochs that were used
+//	source     what the old cluster said: properties, replication, epochs that no batch shows
 type builder struct {
 	*Adoption
 	plan     *Plan
@@ -171,6 +177,10 @@ func (a *Adoption) readSource() (*source, error) {
 }
 
 // producers decides where producer ids begin.
+//
+//	source.nextProducerID    the end of the last block that was given to a broker
+//	highest in the logs      an id that was used, rounded up to the end of its block
+//	+ producerMargin         where the source may be older than the logs, or says nothing
 func (b *builder) producers(c *coordinators) {
 	highest := c.producer
 	for _, end := range b.ends {
@@ -186,6 +196,9 @@ func (b *builder) producers(c *coordinators) {
 }
 
 // properties decides about the properties of brokers.
+//
+// Nothing may be deleted for not being known: without server.properties the old default of retention is
+// unknown, and seven days, Kafka's own, could be less than what the operator had set.
 func (b *builder) properties() {
 	p := b.plan
 	p.Defaults = b.dynamic(config.ClusterWide, b.source.defaults)
@@ -269,6 +282,9 @@ func (b *builder) formats() {
 }
 
 // epoch is what the state of a partition is written with: above everything that is known of it.
+//
+// Consumers and followers remember epochs. One that goes back would look like an old leader to them, and they
+// would wait for it to catch up.
 func (b *builder) epoch(tp P.TopicPartition, old oldPartition, known bool) P.LeaderEpoch {
 	highest := P.NoLeaderEpoch
 	if known {
@@ -281,6 +297,9 @@ func (b *builder) epoch(tp P.TopicPartition, old oldPartition, known bool) P.Lea
 }
 
 // idOf settles a topic's id: that of its folders, else the one that the old cluster knew, else a new one.
+//
+// Clients that name topics by id, and the folders themselves, hold on to it. Two ids for one name mean that a
+// deletion was not finished; to guess would mix the records of two topics.
 func (b *builder) idOf(name string, folders map[int32]logdir.Found) (P.TopicID, error) {
 	var id P.TopicID
 	for _, number := range slices.Sorted(maps.Keys(folders)) {

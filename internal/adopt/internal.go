@@ -26,6 +26,9 @@ type coordinators struct {
 }
 
 // readCoordinators reads the internal topics among what was found.
+//
+// Records are read as they stand, in order, compacted or not: the last of each key counts, and a tombstone
+// takes it away.
 func readCoordinators(files vfs.FS, found []logdir.Found) (*coordinators, error) {
 	groups := map[string]map[string]bool{} // group, key of a record that is there
 	kinds := map[string]string{}

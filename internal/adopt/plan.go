@@ -7,6 +7,18 @@ import (
 )
 
 // Plan is what an adoption will do, or has done.
+//
+// As 'barnabas adopt' prints it:
+//
+//	result              planned, adopted, or adopted before
+//	cluster, broker     from meta.properties
+//	source              where properties and replication come from
+//	broker_defaults     properties that will hold for all brokers, in /config/brokers/<default>
+//	next_producer_id    written as the end of a block, /latest_producer_id_block
+//	start               the command to run next
+//	topics              name, id, partitions, was_replicated, leader_epoch, properties
+//	notices             what is left behind, and what follows from it
+//	going_back          what Kafka will not know, should it take the directories back
 type Plan struct {
 	// Done is true where the store knows everything already.
 	Done bool

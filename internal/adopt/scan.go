@@ -40,6 +40,9 @@ type logEnd struct {
 }
 
 // scan looks at all partitions; with all also at every batch of theirs, for producer ids.
+//
+// Reading all batches takes as long as the disk needs for their headers; it is done only where nobody knows
+// which producer ids were given out.
 func scan(ctx context.Context, files vfs.FS, found []logdir.Found, all bool, progress func(done, of int)) (map[P.TopicPartition]logEnd, error) {
 	var mu sync.Mutex
 	ends := make(map[P.TopicPartition]logEnd, len(found))
@@ -70,6 +73,11 @@ func scan(ctx context.Context, files vfs.FS, found []logdir.Found, all bool, pro
 }
 
 // scanPartition looks at one partition's folder.
+//
+//	leader-epoch-checkpoint    may be behind: it is written when an epoch begins, and may be lost in a crash
+//	the last batches           behind the last index entry, from the newest segment with any batch
+//
+// The higher of the two counts.
 func scanPartition(files vfs.FS, dir string, all bool) (logEnd, error) {
 	end := logEnd{epoch: P.NoLeaderEpoch, producer: P.NoProducerID}
 	var err error

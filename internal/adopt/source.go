@@ -8,6 +8,13 @@ import (
 )
 
 // source is what the old cluster knew, from wherever it comes.
+//
+//	                  kraft log   ZooKeeper tree   kafka-configs   nothing
+//	topics, ids       all         all              names           -
+//	replicas, isr     yes         yes              -               -
+//	epochs            yes         yes              -               -
+//	properties        all         all              all             -
+//	producer ids      certain     as of the dump   -               -
 type source struct {
 	// name says where it comes from.
 	name string

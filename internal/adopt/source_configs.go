@@ -39,6 +39,9 @@ func (s *source) fromConfigs(text []byte) error {
 }
 
 // configSection is what follows a heading in the output.
+//
+// With --all only a line whose first synonym is of layer is the entity's own: the synonyms stand in the order
+// in which they were looked for.
 type configSection struct {
 	// layer is the source of those properties that are the entity's own.
 	layer  string

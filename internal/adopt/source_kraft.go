@@ -34,6 +34,9 @@ func readKRaft(files vfs.FS, dirs []string) (*source, error) {
 }
 
 // fromImage translates an image.
+//
+// Its producer ids are certain, unlike those of a dump: a broker gets a block only once the record of it is in
+// the log.
 func fromImage(image *kraft.Image, path string) *source {
 	s := newSource(path)
 	s.kraft, s.complete, s.certain = true, true, true

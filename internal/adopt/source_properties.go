@@ -22,6 +22,9 @@ func loadProperties(name string, text []byte) (*config.Broker, error) {
 // fallbacks are the properties in the old broker's file that topics without their own fall back to, by the
 // names under which they can be set for all brokers while these run. The hours and minutes of a family become
 // its milliseconds.
+//
+// Topics in Kafka inherit from their broker's file. The file stays behind, so that what it said becomes a
+// default in the store, where our file's defaults would otherwise show through.
 func fallbacks(b *config.Broker) map[string]string {
 	set := map[string]string{}
 	values := map[string]string{}

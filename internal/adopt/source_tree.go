@@ -14,6 +14,12 @@ import (
 )
 
 // dumped is one line of a dump of the tree. Keys that are not here are ignored.
+//
+//	{"path":"/brokers/topics/orders","data":"{\"partitions\":{\"0\":[1]},\"version\":3}"}
+//	{"path":"/brokers/ids","data":null}
+//	{"path":"/odd","data_base64":"/w=="}
+//
+// Lines may come in any order. Ephemeral nodes are of no interest: nobody lives any more.
 type dumped struct {
 	Path   string  `json:"path"`
 	Data   *string `json:"data"`

@@ -119,6 +119,9 @@ func (a *Adoption) CarryOut(ctx context.Context) error {
 }
 
 // writeCluster writes what is not about topics. What somebody has set here already stays.
+//
+// Producer ids and defaults come before the topics: were they to come behind, a broker could start on topics in
+// between, give out ids again, and delete by a default of retention.
 func (a *Adoption) writeCluster(ctx context.Context) error {
 	var ops []coordination.Op
 	if a.plan.ProducerIDs != P.NoProducerID {
@@ -227,6 +230,13 @@ const topicHead = 3
 
 // writeLargeTopic writes a topic in several transactions, or the rest of one. Until the last of them its
 // znode is empty, and no broker starts on that.
+//
+//	1  properties, the topic's znode without data, the parent of its partitions
+//	2  partitions with their states, in as many transactions as needed
+//	3  the topic's znode gets its data: only now the topic exists
+//
+// A run that was cut off is recognised by the znode without data, and goes on with the partitions that are
+// missing.
 func (a *Adoption) writeLargeTopic(ctx context.Context, topic Topic, ops []coordination.Op, limit int) error {
 	head, partitions := ops[:topicHead], ops[topicHead:]
 	written := map[string]bool{}

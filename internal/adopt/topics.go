@@ -20,6 +20,10 @@ type topicNotices struct {
 }
 
 // topics decides about all topics.
+//
+// A partition that the old broker had, and that is in none of the directories, is most often a directory that
+// was not named. Adopting without it would begin it empty, and its records could not come back; hence an error,
+// and a flag for those who know better.
 func (b *builder) topics() error {
 	folders := map[string]map[int32]logdir.Found{}
 	for tp, f := range b.folders {

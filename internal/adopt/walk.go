@@ -12,6 +12,9 @@ const walkBuffer = 64 << 10
 
 // walker walks over the headers of the batches of a segment, reading no more than it must where they are
 // large. It takes whatever is no whole batch for the end: what a crash has left is for the log to judge.
+//
+// It is used by one goroutine. Batches that are larger than the buffer cost one read of their header, not of
+// their records.
 type walker struct {
 	file     io.ReaderAt
 	buffer   []byte

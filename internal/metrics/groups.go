@@ -1,5 +1,19 @@
 package metrics
 
+// Lag, of the groups that this broker coordinates:
+//
+//	barnabas_groups{state}                                       groups
+//	barnabas_group_members{group}                                also kafka_consumergroup_members
+//	barnabas_group_committed_offset{group,topic,partition}       where it goes on reading
+//	barnabas_group_lag_records{group,topic,partition}            records; missing where another broker leads
+//	barnabas_group_lag_seconds{group,topic,partition}            age of the first record not read
+//	barnabas_group_topic_lag_records{group,topic}                sum, of the partitions that are known
+//	barnabas_group_topic_lag_seconds{group,topic}                the largest
+//
+// and as kafka_exporter has them, kafka_consumergroup_{current_offset,lag}_sum{consumergroup,topic}, and with
+// PartitionNames kafka_consumergroup_{current_offset,lag}{consumergroup,topic,partition}. In a cluster the lag
+// of a partition is shown only where one broker both leads it and coordinates the group.
+
 // topicLag is a group's lag in one topic.
 type topicLag struct {
 	committed, lag int64

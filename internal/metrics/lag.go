@@ -38,6 +38,9 @@ func NewLagReader(progress func(context.Context) iter.Seq[group.Progress], logOf
 }
 
 // Groups lists the groups with their lag.
+//
+// times is replaced as a whole at the end of a pass: positions that no group is at any more are forgotten with
+// it. A pass that was cut off leaves the one before.
 func (r *LagReader) Groups(ctx context.Context) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
 		times := make(map[position]int64)
@@ -85,6 +88,9 @@ func (r *LagReader) offset(c *group.CommittedOffset, times map[position]int64) G
 }
 
 // timestampAt is the time of the batch that holds an offset; false where that cannot be read, or has none.
+//
+// It is the largest time in the batch, not that of the record: a batch is what is read with one header, and
+// within it producers' times differ by their linger.
 func timestampAt(l *log.Log, offset, limit int64) (int64, bool) {
 	slice, err := l.Read(protocol.Offset(offset), 1, protocol.Offset(limit), true)
 	if err != nil {

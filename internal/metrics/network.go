@@ -22,6 +22,9 @@ func (r *Registry) collectNetwork(to sink) {
 }
 
 // collectListener shows one listener.
+//
+// The processor label of Kafka's connection count is always 0: there are no processors here, and boards sum
+// over it.
 func collectListener(to sink, l *server.ListenerStats) {
 	for _, f := range []struct {
 		family

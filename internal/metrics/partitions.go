@@ -1,5 +1,17 @@
 package metrics
 
+// What is said of the replicas on this broker:
+//
+//	barnabas_replicas, _leaders, _offline_replicas               counts, also kafka_server_replicamanager_*
+//	barnabas_under_replicated_partitions, _under_min_isr_partitions, _at_min_isr_partitions
+//	                                                             of led partitions: summed over brokers each counts once
+//	barnabas_log_bytes, _log_start_offset, _log_end_offset, barnabas_high_watermark{topic,partition}
+//	barnabas_topic_log_bytes, barnabas_topic_replicas{topic}
+//	barnabas_log_directory_online, _volume_bytes, _free_bytes{directory}
+//	barnabas_active_controller                                   the sum over brokers must be 1
+//	kafka_brokers, kafka_broker_info{id,address}                 every broker shows all: take the maximum
+//	kafka_controller_kafkacontroller_*                           zero on all but the active controller
+
 // partitionCounts are what a broker's replicas add up to.
 type partitionCounts struct {
 	all, leaders, underReplicated, underMin, atMin, offline int

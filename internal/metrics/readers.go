@@ -13,6 +13,8 @@ import (
 
 // ReadPartitions lists the replicas that image gives the broker self, with the state of their logs. A
 // replica without a log counts as empty where it may not have one yet, and as offline where offline says so.
+//
+// It walks one image, while logs go on: offsets of one partition belong together, those of two need not.
 func ReadPartitions(self protocol.BrokerID, image *metadata.Image, logOf func(protocol.TopicPartition) *log.Log,
 	offline func(protocol.TopicPartition) bool) iter.Seq[Partition] {
 	return func(yield func(Partition) bool) {

@@ -21,6 +21,13 @@ const (
 )
 
 // Registry holds one broker's metrics. Its methods may be called concurrently.
+//
+// A scrape, which two may do at a time:
+//
+//	promhttp → registry.Gather → each source's Collect on a goroutine of its own → sink → text
+//
+// Nothing is cached between scrapes but descriptions and who was admitted, so that a number is as old as its
+// scrape. A source that panics or is slow costs its own series: the others are shown.
 type Registry struct {
 	options  Options
 	registry *prometheus.Registry

@@ -10,6 +10,9 @@ type Replication struct {
 }
 
 // collectReplication shows the replication, in our names and in those of Kafka's exporters.
+//
+// Shrinks without expands mean that a follower has gone for good; both again and again, that one is at its
+// limit.
 func (r *Registry) collectReplication(to sink) {
 	if r.options.Replication == nil {
 		return

@@ -9,6 +9,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+//	barnabas_request_duration_seconds{api,phase}     a histogram, from the last byte received
+//	    total      to the finished answer; not to its last byte sent
+//	    local      the part in the connection's reader, behind which the connection's other requests stand
+//	    wait       the rest, of requests that waited: long polls, acks=all, rebalances
+//	barnabas_requests_total{api,version}             also kafka_network_requestmetrics_requests_total{request,version}
+//
+// A total far above the local time is no trouble by itself: a Fetch waits for as long as the client wants.
+
 // maxVersion is the highest version of any API that is counted by itself; none comes near.
 const maxVersion = 31
 
@@ -50,6 +58,8 @@ func (r *Registry) Observe(key, version int16, local, total time.Duration) {
 }
 
 // of finds the counters of an API.
+//
+// Two that come at once both make counters, and one of them wins: those of the loser are the same series.
 func (q *requests) of(key int16) *apiRequests {
 	slot := &q.keys[slotOf(key)]
 	if a := slot.Load(); a != nil {

@@ -6,6 +6,9 @@ import (
 
 // series bounds the things of one kind. A thing that was let in stays in until it is gone, so that a scrape
 // shows the same ones as the last, whatever their order in the source.
+//
+// A bound of N lets in the first N that are seen, and these stay. What is left out is counted by thing and
+// scrape in barnabas_metrics_dropped_series_total{kind}: any rise means that boards do not show everything.
 type series struct {
 	limit   int
 	dropped func()

@@ -51,6 +51,9 @@ func (d *descriptions) of(f *family) *prometheus.Desc {
 }
 
 // sink takes the series of one source in one scrape.
+//
+// It is used by one goroutine. A label too many or too few is a bug of ours, and panics; the collector catches
+// that.
 type sink struct {
 	descriptions *descriptions
 	ch           chan<- prometheus.Metric

@@ -16,6 +16,11 @@ type Store struct {
 }
 
 // collectStore shows the session with the store, in our names and in those of Kafka's exporters.
+//
+//	barnabas_store_connected                                     0 for longer than the session: the broker is out
+//	barnabas_store_session_remaining_seconds                     falls while disconnected; below zero it may be over
+//	barnabas_store_requests_total, _request_seconds_total        their quotient is the mean latency
+//	kafka_server_sessionexpirelistener_zookeeper{disconnects,expires}_total
 func (r *Registry) collectStore(to sink) {
 	if r.options.Store == nil {
 		return

@@ -7,6 +7,9 @@ const brokerTopicMetrics = "kafka_server_brokertopicmetrics_"
 
 // collectTopics shows the traffic by topic, and, as Kafka does, summed up under the same names without the
 // label.
+//
+// The sum counts all topics, those beyond the limit of series too. Topics that are deleted take their part of
+// the sum with them, which a rate takes for a restart.
 func (r *Registry) collectTopics(to sink) {
 	if r.options.Topics == nil {
 		return

@@ -10,6 +10,8 @@ import (
 )
 
 // allocateProducerIDs gives a broker a block of producer ids (KIP-730, version 0).
+//
+// A block is stored before it is answered, so that one whose answer is lost is lost too, and never given twice.
 func (a *API) allocateProducerIDs(ctx context.Context, r *Request, q *kmsg.AllocateProducerIDsRequest) *kmsg.AllocateProducerIDsResponse {
 	response := respondTo(r, kmsg.NewPtrAllocateProducerIDsResponse())
 	first, count, err := a.Controller.AllocateProducerIDsFor(ctx, protocol.BrokerID(q.BrokerID), protocol.BrokerEpoch(q.BrokerEpoch))

@@ -21,6 +21,9 @@ type alteration struct {
 }
 
 // alterConfigs replaces all properties that were set on a resource (versions 0 to 2).
+//
+// It is the older of the two, and dangerous: a client that reads, changes one and writes back takes all others
+// to their defaults that it did not read. Old tools (kafka-configs before 2.3) do just that.
 func (a *API) alterConfigs(ctx context.Context, r *Request, q *kmsg.AlterConfigsRequest) *kmsg.AlterConfigsResponse {
 	response := respondTo(r, kmsg.NewPtrAlterConfigsResponse())
 	if answer, ok := a.forward(ctx, r, q, a.Config().Duration("request.timeout.ms")).(*kmsg.AlterConfigsResponse); ok {

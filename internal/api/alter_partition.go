@@ -13,6 +13,9 @@ import (
 
 // alterPartition asks the controller to change in-sync sets (KIP-497, versions 0 to 3; the state of recovery
 // from 1 on, topic ids from 2 on, the epochs of the members' brokers from 3 on).
+//
+// Only leaders send it. A refusal of one partition is in its place: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION
+// where the state has changed meanwhile, INELIGIBLE_REPLICA where a member is not alive in that epoch.
 func (a *API) alterPartition(ctx context.Context, r *Request, q *kmsg.AlterPartitionRequest) *kmsg.AlterPartitionResponse {
 	response := respondTo(r, kmsg.NewPtrAlterPartitionResponse())
 	var wanted []controller.Alteration

@@ -10,6 +10,9 @@ import (
 
 // alterReplicaLogDirs starts to move partitions to other directories of this broker (versions 0 to 2). It
 // answers when the moves have begun; DescribeLogDirs shows how far the copies are.
+//
+// Every broker answers for itself: the request goes to the broker whose directories they are, and is never sent
+// on.
 func (a *API) alterReplicaLogDirs(_ context.Context, r *Request, q *kmsg.AlterReplicaLogDirsRequest) *kmsg.AlterReplicaLogDirsResponse {
 	response := respondTo(r, kmsg.NewPtrAlterReplicaLogDirsResponse())
 	places := map[string]int{}

@@ -12,6 +12,8 @@ import (
 // createPartitions grows topics to a number of partitions (versions 0 to 3; flexible from 2 on, 3 allows an
 // answer that says that the client is throttled). The count is what the topic shall have, not what is added.
 // An assignment names the brokers of the new partitions only.
+//
+// There is no way back, and keys go to other partitions than before: nothing here does it by itself.
 func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
 	response := respondTo(r, kmsg.NewPtrCreatePartitionsResponse())
 	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))

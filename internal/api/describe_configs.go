@@ -29,6 +29,10 @@ const rootLogger = "root"
 // describeConfigs lists the properties of topics, groups and this broker, with where each value comes from
 // (versions 0 to 4; version 0 knows no sources, synonyms from 1, documentation from 3 on). A null or empty
 // list of names means all.
+//
+// Names that are not known are left out without an error, and two or more names are all looked at
+// (KAFKA-12235). A broker answers for itself only: another one's file is not known here, and the client has to
+// ask that one.
 func (a *API) describeConfigs(r *Request, q *kmsg.DescribeConfigsRequest) *kmsg.DescribeConfigsResponse {
 	response := respondTo(r, kmsg.NewPtrDescribeConfigsResponse())
 	for i := range q.Resources {

@@ -12,6 +12,11 @@ import (
 
 // describeLogDirs tells of the log directories and what lies in them (versions 0 to 5). A null list of
 // topics means all; a topic without a partition in a directory is not listed there.
+//
+//	1  quotas first, then muting      3  an error above all
+//	2  flexible                       4  size of the volume (KIP-827)      5  cordoned (KIP-1066)
+//
+// Only topics with a partition in a directory stand there, as tools count them (KAFKA-16807).
 func (a *API) describeLogDirs(r *Request, q *kmsg.DescribeLogDirsRequest) *kmsg.DescribeLogDirsResponse {
 	response := respondTo(r, kmsg.NewPtrDescribeLogDirsResponse())
 	for _, info := range a.Dirs.Dirs() {

@@ -12,6 +12,8 @@ import (
 
 // listConfigResources lists what has properties (versions 0 and 1). Version 0 only knows client metrics
 // subscriptions, of which there are none.
+//
+// Version 0 went by the name of ListClientMetricsResources (KIP-714).
 func (a *API) listConfigResources(r *Request, q *kmsg.ListConfigResourcesRequest) *kmsg.ListConfigResourcesResponse {
 	response := respondTo(r, kmsg.NewPtrListConfigResourcesResponse())
 	if r.Version == 0 {

@@ -28,8 +28,8 @@ const autoCreateTimeout = 5 * time.Second
 //	7  leader epochs (KIP-320)
 //
 // Only brokers that live are listed; partitions may name others among their replicas. A partition whose leader is not
-// among the brokers of the same answer has LEADER_NOT_AVAILABLE and leader -1, so that no client looks for a broker that
-// it was not told of.
+// among the brokers of the same answer has LEADER_NOT_AVAILABLE and leader -1, so that no client looks for a broker
+// that it was not told of.
 func (a *API) metadata(_ context.Context, r *Request, body []byte) server.Reply {
 	q, err := decode[kmsg.MetadataRequest](r, body)
 	if err != nil {

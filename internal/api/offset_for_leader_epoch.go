@@ -9,6 +9,10 @@ import (
 // offsetForLeaderEpoch tells where a leader epoch ended (versions 0 to 4, KIP-101 and KIP-320): the largest
 // epoch that is not above the one asked for, and the offset after its last record. Undefined, -1 and -1,
 // where no such epoch is known.
+//
+// Followers before Kafka 2.7, and consumers that notice a new leader, compare the answer with what they have:
+// where theirs goes further, it was never committed, and they truncate or tell of it. An epoch above the
+// present one is undefined, never the log end: a follower that got the end would keep what it must drop.
 func (a *API) offsetForLeaderEpoch(r *Request, q *kmsg.OffsetForLeaderEpochRequest) *kmsg.OffsetForLeaderEpochResponse {
 	response := respondTo(r, kmsg.NewPtrOffsetForLeaderEpochResponse())
 	for _, t := range q.Topics {

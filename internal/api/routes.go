@@ -14,9 +14,9 @@ type handler func(a *API, ctx context.Context, r *Request, body []byte) server.R
 
 // route is one row of the table of API keys.
 //
-// Ranges reach up to those of Kafka 4.4, and down to those of 3.9 but for what would need older message formats or offsets
-// in ZooKeeper: clients of both are served at once. A version is raised for all keys that name topics by id together:
-// clients that see ids in one and not in another fail in the middle (franz-go 1.21 did).
+// Ranges reach up to those of Kafka 4.4, and down to those of 3.9 but for what would need older message formats or
+// offsets in ZooKeeper: clients of both are served at once. A version is raised for all keys that name topics by id
+// together: clients that see ids in one and not in another fail in the middle (franz-go 1.21 did).
 type route struct {
 	key kmsg.Key
 	// min and max are the versions that are served.

@@ -58,6 +58,8 @@ func (b *Broker) traffic() iter.Seq[metrics.Topic] {
 func (b *Broker) Metrics() http.Handler { return b.metrics.Load().Handler() }
 
 // Unready lists why the broker does not serve clients, as pairs of a word and a sentence; none means that it does.
+//
+// It is what /readyz answers: a load balancer takes the broker out, a supervisor does not restart it.
 func (b *Broker) Unready() [][2]string {
 	select {
 	case <-b.server.Draining():

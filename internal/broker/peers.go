@@ -11,6 +11,9 @@ import (
 )
 
 // dial connects to the inter-broker listener of a broker; to this one in memory, which no network can cut.
+//
+// The connection in memory carries frames like any other, so that requests to oneself take the same way as
+// those to others.
 func (b *Broker) dial(ctx context.Context, to *metadata.Broker) (net.Conn, error) {
 	if to.ID == b.id {
 		return b.server.Pipe(), nil

@@ -62,6 +62,10 @@ type SetConfig struct {
 }
 
 // builder is one image in the making.
+//
+// Topics are copied before their first change (owned), tables shard by shard (edit): an image shares with the
+// one before all that the changes did not touch, so that a change of one partition costs little in a cluster of
+// many.
 type builder struct {
 	to      Image
 	topics  *edit[string, *Topic]

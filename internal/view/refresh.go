@@ -12,6 +12,8 @@ import (
 
 // Refresh reads the configuration of one entity from the store, and returns when the image shows it: whoever
 // has changed it may then answer that it holds. The watch would bring it too, only later.
+//
+// Two may refresh at once, and the watch deliver meanwhile: mzxid decides which read is newer (configure).
 func (v *View) Refresh(ctx context.Context, entity metadata.Entity) error {
 	v.changing.Lock()
 	defer v.changing.Unlock()

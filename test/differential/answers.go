@@ -41,6 +41,11 @@ type intended []difference
 
 // difference is one row of the file: name, Kafka's answer, ours, why; a part of a name or an answer is enough,
 // and "*" stands for any.
+//
+//	case | Kafka's answer | ours | why
+//
+// A row says why on purpose: a difference that nobody can give a reason for is a bug, and belongs into the
+// code.
 type difference struct{ name, kafka, ours string }
 
 // readIntended reads the file of differences; lines that begin with # are comments.

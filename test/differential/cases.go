@@ -25,6 +25,9 @@ func leftOut(base, mutation string) bool {
 }
 
 // cases lists all of them; s lends its names to find out how requests are encoded.
+//
+// Which versions are mutated is told by the size of the encoded request: where it is the same as of an earlier
+// version, and in the same encoding, no field was added.
 func cases(s *side) []testCase {
 	var all []testCase
 	for _, b := range bases() {

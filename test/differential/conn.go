@@ -33,6 +33,11 @@ func dial(address string) (*conn, error) {
 }
 
 // frame is a request with its length and header; the body is sent as it is.
+//
+//	length int32 | key int16 | version int16 | correlation id int32 = 1 | client id "diff" | tags, where flexible
+//
+// ApiVersions answers with the oldest header whatever its version, which is why exchange hands back what lies
+// behind the correlation id and body looks at the rest.
 func frame(key, version int16, flexible bool, body []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(key))

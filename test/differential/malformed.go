@@ -8,6 +8,9 @@ import (
 )
 
 // malformed lists bodies that do not decode, versions that there are not, and frames that are no requests.
+//
+// Kafka closes the connection at most of these; some it answers. Both are compared, since a client that is
+// closed on tries another broker, and one that is answered does not.
 func malformed() []testCase {
 	var all []testCase
 	for _, b := range bases() {

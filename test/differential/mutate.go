@@ -8,6 +8,9 @@ import (
 )
 
 // mutation is one change of one field of a request.
+//
+// apply changes the request that it was made from, undo takes it back. Names are paths,
+// Topics[0].Partitions[0].Offset=-2, and are what testdata goes by: they stay as long as kmsg's field names do.
 type mutation struct {
 	name        string
 	apply, undo func()

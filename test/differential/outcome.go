@@ -29,6 +29,10 @@ var varying = map[string]bool{
 }
 
 // render writes an answer as one line. Elements of arrays are sorted, since brokers keep some of them in maps.
+//
+//	codes        {ErrorCode Topics[{ErrorCode Partitions[2]}]}     names of errors, lengths of arrays
+//	messages     and what is said in words
+//	everything   and all values that do not vary from broker to broker
 func render(v reflect.Value, level detail) string {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -14,6 +14,9 @@ import (
 const listed = arrayMax + 2
 
 // side is one broker with the topics and groups that cases use. Both sides have the same names.
+//
+// next numbers the names that a case makes; both sides are kept at the same number, so that the same case has
+// the same names on both, whatever went before on either.
 type side struct {
 	address string
 	run     string

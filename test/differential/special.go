@@ -25,6 +25,12 @@ func special() []testCase {
 }
 
 // oddBatch is a batch that is wrong in one way, or only unusual.
+//
+// Positions in a batch, for the changes below:
+//
+//	 0  base offset      16  magic          23  last offset delta     43  producer id     57  record count
+//	 8  length           17  CRC-32C        27  base timestamp        51  producer epoch  61  records
+//	12  leader epoch     21  attributes     35  max timestamp         53  base sequence
 type oddBatch struct {
 	name  string
 	bytes []byte

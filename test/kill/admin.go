@@ -24,6 +24,9 @@ const group = "killers"
 const retentionFrom = 1 << 40
 
 // admin changes metadata and commits offsets, and remembers what was acknowledged.
+//
+// Each promise has two bounds: what was acknowledged must hold, and what was asked for may hold although its
+// answer was lost. After a kill anything in between is right, anything outside is a bug.
 type admin struct {
 	client *kadm.Client
 

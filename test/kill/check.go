@@ -22,6 +22,12 @@ type identity struct {
 }
 
 // history is what was read back of one topic.
+//
+//	at       what stands at each place: compared with what was acknowledged there
+//	counts   how often each record was seen: more than once is a duplicate, which idempotent producers must not have
+//	last     order of each idempotent producer within a partition
+//	next     offsets must be dense, but in the compacted topic
+//	newest   the last value of each key: an acknowledged one must not be newer
 type history struct {
 	topic  string
 	starts map[int32]int64
@@ -57,6 +63,9 @@ func check(ctx context.Context, address string, l *load) (string, error) {
 }
 
 // compare looks for every acknowledged record.
+//
+// A record may be gone from trimmed below the partition's start, and from compacted where a newer one of its key is
+// there; from plain never.
 func (h *history) compare(l *load) (string, error) {
 	acked, gone, duplicates := 0, 0, 0
 	for _, p := range l.producers {

@@ -72,6 +72,9 @@ func fill(ctx context.Context, o options) error {
 }
 
 // filling is a client that fills a volume.
+//
+// Records are 64 KiB and not compressed, so that few of them fill the volume; the client gives up after three
+// tries, as it would otherwise retry for as long as the disk is full.
 type filling struct {
 	address string
 	acked   int

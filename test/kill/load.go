@@ -57,6 +57,13 @@ type producer struct {
 }
 
 // load is all clients.
+//
+//	producers   one goroutine each; acknowledgements come on their clients' goroutines, into acked
+//	admin       three more: topics come and go, offsets rise, records are deleted
+//	acks        counts acknowledgements of all, by which the rounds see that the broker serves again
+//	failed      the first thing that went wrong: one error is enough to end the run
+//
+// What a client cannot know is never counted: a record without an answer may be there or not.
 type load struct {
 	partitions int
 	producers  []*producer
@@ -176,6 +183,9 @@ func (l *load) produce(ctx context.Context, p *producer) {
 }
 
 // record makes the record of a running number. Sizes differ, so that torn tails do too.
+//
+//	value   producer number uint32 | running number uint64 | 0 to 499 bytes of zeros
+//	key     "<producer>/<running number mod 50>", of the compacted topic only
 func (p *producer) record(sequence uint64) *kgo.Record {
 	value := make([]byte, 12, 512)
 	binary.BigEndian.PutUint32(value, p.number)

@@ -93,6 +93,11 @@ func run(ctx context.Context, o options) error {
 }
 
 // rounds kills and restarts, and returns the longest time until the broker served again.
+//
+//	wait for acknowledgements → sometimes SIGSTOP and SIGCONT → SIGKILL → sometimes a start that is killed → start → verify
+//
+// The times are drawn from the seed; what happens in them is the machine's, so that a seed repeats the plan of
+// a run and not the run.
 func rounds(ctx context.Context, o options, b *process, l *load, random *rand.Rand) (longest time.Duration, _ error) {
 	for round := range o.rounds {
 		before := l.acknowledged()

@@ -17,6 +17,10 @@ import (
 const startLimit = 30 * time.Second
 
 // process is the broker that is killed.
+//
+// Its files, all in dir: data, the log directory; ready, the address, which appears when it serves; broker.log,
+// what every life has said. It is used by the goroutine of the rounds only; clients just notice that their
+// connections break.
 type process struct {
 	program, dir string
 	// address is where it listens; the same in every life, so that clients find it again.
@@ -45,6 +49,9 @@ func (p *process) start() error {
 }
 
 // startAndKill runs the broker and kills it after a while, whether it serves by then or not.
+//
+// A start that is cut off must leave nothing that the next one cannot deal with: half-loaded logs, a store that
+// was opened, a registration whose session still lives.
 func (p *process) startAndKill(after time.Duration) error {
 	if err := p.launch(filepath.Join(p.dir, "unready")); err != nil {
 		return err

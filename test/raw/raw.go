@@ -21,6 +21,11 @@ import (
 const lengthSize = 4
 
 // Conn is a connection to a broker with the one request that it sends. One goroutine uses it at a time.
+//
+// The frame is made once by Prepare. A fetch session changes four bytes of it with every request, its epoch:
+// Session finds them by a value that it has put there.
+//
+//	length int32 | key int16 | version int16 | correlation id int32 (0) | client id | body
 type Conn struct {
 	socket       net.Conn
 	key, version int16

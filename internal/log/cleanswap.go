@@ -90,6 +90,9 @@ func (c *cleaning) startFile(base protocol.Offset) (*cleanFile, error) {
 }
 
 // copy filters the batches of a group into out.
+//
+// Producers and transactions are followed from the first segment on, also through those that are clean already: an
+// aborted transaction may have begun there.
 func (c *cleaning) copy(g group, out *cleanFile) error {
 	for i, s := range g.segments {
 		upper := g.next
@@ -235,6 +238,9 @@ func (c *cleaning) swap(g group, f *cleanFile) error {
 }
 
 // exchange gives the files of the cleaned segment at base the names of the group's.
+//
+// Snapshots of the group's later segments go with them; that of the first stays, as the new segment has its base. The
+// state before an offset does not change by compaction.
 func (l *Log) exchange(g group, base protocol.Offset) error {
 	if err := l.rename(base, cleanedSuffix, swapSuffix); err != nil {
 		return err

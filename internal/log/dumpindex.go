@@ -108,6 +108,9 @@ func (d *dumper) dumpTimeIndex(base protocol.Offset) error {
 }
 
 // checkTime looks for the batch that ends at offset.
+//
+// An entry names the last offset of the batch that had the largest timestamp so far. Kafka's message for an offset
+// that is in no batch says -1; the three kinds of faults are gathered, and printed together at the end.
 func (d *dumper) checkTime(w *walker, offset protocol.Offset, e timeEntry, previous int64, faults *timeFaults) error {
 	var h record.Header
 	for {

@@ -16,6 +16,14 @@ import (
 type pair struct{ first, second protocol.Offset }
 
 // dumpLog prints a segment.
+//
+//	Log starting offset: 0
+//	baseOffset: 0 lastOffset: 1 count: 2 ... position: 0 CreateTime: 1700000000000 size: 83 magic: 2 ... isvalid: true
+//	| offset: 0 CreateTime: 1700000000000 keySize: 1 valueSize: 3 sequence: -1 headerKeys: [] key: a payload: one
+//	Found 17 invalid bytes at the end of 00000000000000000000.log
+//
+// Scripts parse these lines, so words, order and spaces are Kafka's. A bad CRC is told in its line and the walk goes
+// on; only a header that cannot be true ends it. One batch is held at a time.
 func (d *dumper) dumpLog(base protocol.Offset) error {
 	d.printf("Log starting offset: %d\n", base)
 	f, whole, err := d.open(d.path)

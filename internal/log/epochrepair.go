@@ -116,6 +116,11 @@ func (l *Log) restoreEpochs(o *Options) error {
 
 // findEpochs makes the leader epochs of segments from their batches, where leader-epoch-checkpoint is lost:
 // epochs never fall, so only segments in which one begins are gone through.
+//
+//	segments   0: epoch 3 ... | 4711: epoch 3 ... | 9000: epoch 5 ... | 12000: epoch 6
+//	walked     no             | yes               | yes               | yes, as it is the last
+//
+// A segment whose first epoch is that of the next one's first batch has no other in it: it costs one read.
 func (l *Log) findEpochs(list segments) (epochs, error) {
 	var found epochs
 	for i, s := range list {

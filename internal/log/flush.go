@@ -175,6 +175,12 @@ func (l *Log) syncFile(path string) error {
 
 // finishFlush moves the recovery point, unless the log was truncated meanwhile: other records may then be
 // where the synced ones were.
+//
+//	the recovery point        moves in memory here; logdir writes it to its checkpoint from time to time
+//	a stop before that        finds the older checkpoint: more to check, nothing lost
+//	unflushed                 falls by what it was when the flush began; appends since then count on
+//
+// The directory is clean again only if no segment was made during the sync: its name may have missed it.
 func (l *Log) finishFlush(w flushWork) error {
 	if err := l.lock(); err != nil {
 		return err
@@ -275,6 +281,8 @@ func (l *Log) CloseClean() error {
 }
 
 // closeFiles leaves the files as a clean stop leaves them, durable.
+//
+// A failure in the middle leaves the log as it is without a clean stop, and the directory gets no marker.
 func (l *Log) closeFiles() error {
 	list, end := *l.list.Load(), l.EndOffset()
 	s := list.last()

@@ -14,6 +14,9 @@ import (
 
 // prepareTail makes the active segment ready to be appended to: its index in memory, and the memory of
 // recent batches. It is called under the append lock.
+//
+// It is cheap where the segment is in use. After an Open that trusted the log, or a Rest, the index is read with the
+// first append: thousands of idle partitions keep none.
 func (l *Log) prepareTail(s *segment) error {
 	if s.recent.Load() == nil {
 		s.recent.Store(new(recent))
@@ -184,6 +187,8 @@ func (l *Log) indexMatches(s *segment, log io.ReaderAt, entries []indexEntry, si
 const missingIndexBytes = 64 << 10
 
 // built are the indexes of a segment as its batches say.
+// The first inFile of entries, and the first timesInFile of times, are in the files as they are, and are not written
+// again where a segment goes on being appended to.
 type built struct {
 	entries       []indexEntry
 	times         []timeEntry
@@ -222,6 +227,7 @@ func (b *built) add(s *segment, h *record.Header, position, interval int64) {
 }
 
 // addTime adds the largest timestamp so far to the time index, where it is larger than the last entry.
+// It does what tail.addTime does for appends, so that rebuilt files equal those that were written.
 func (b *built) addTime() {
 	last := noTimeEntry
 	if n := len(b.times); n > 0 {

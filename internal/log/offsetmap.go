@@ -34,6 +34,9 @@ const (
 )
 
 // newOffsetMap makes a map that takes at most bytes of memory, and never less than a few slots.
+//
+// It begins with 16 slots, so that compacting a small log takes little. latest starts at the offset before the dirty
+// part: the map is complete for nothing yet.
 func newOffsetMap(bytes int64, latest protocol.Offset) *offsetMap {
 	most := mapSlotsMin
 	for int64(most)*2*mapSlotSize <= bytes {

@@ -106,6 +106,7 @@ func inSequence(last, next int32) bool {
 
 // batchFacts is what producer state needs to know of a batch, whether it is about to be appended, was
 // replicated, or is found in the log again.
+// first, last and timestamp are of the whole batch. factsOfBatch makes it for appends, factsOf for recovery.
 type batchFacts struct {
 	producer      protocol.ProducerID
 	epoch         protocol.ProducerEpoch

@@ -32,6 +32,13 @@ func (l *Log) checkAgain(f *batchFacts, refusal error) (batchMeta, bool, error) 
 }
 
 // recall finds the batches of a producer before those that are remembered, once; false where there are none.
+//
+//	remembered          [b5]                    from the snapshot
+//	in the log          b1 b2 b3 b4 b5
+//	the client repeats     b2                   it seems to be out of order; recall finds b1 to b4: a duplicate
+//
+// It runs under the append lock and once for a producer (restored is cleared before it looks), so a client cannot
+// make us search with every request.
 func (l *Log) recall(f *batchFacts) (bool, error) {
 	p := l.guarded.producers.byID[f.producer]
 	if p == nil || !p.restored || p.n == 0 || p.n == batchesKept || p.epoch != f.epoch {

@@ -56,6 +56,9 @@ func (l *Log) recover(o *Options) (recovery, error) {
 
 // trustTail finds the log end offset and the tail of the active segment from the last entries of its
 // indexes and the headers behind them. ok is false where the files contradict each other.
+//
+// A clean start reads of each log, whatever its size, two index entries and the headers behind the last of them.
+// The time entry is looked up only where the walk has not passed its batch.
 func (l *Log) trustTail(s *segment) (end protocol.Offset, ok bool, err error) {
 	entry, timeTail, ok, err := l.lastEntries(s)
 	if err != nil || !ok {
@@ -220,6 +223,12 @@ var errEndLost = errors.New("the next segment begins behind the end of this one"
 // lacksRecords reports whether the end of segment i was lost in a power cut: its records are whole and
 // without a gap, but end before the next segment begins. In a log that is or was compacted, or of which nobody
 // knows, that may be as it should; there roll syncs.
+//
+//	segment 0           segment 4711
+//	| ... 4650 |  ???   | 4711 ...            0 ends with 4650: records 4651 to 4710 were there, or compacted away
+//
+// A segment's file may lose its last pages while the next one's survive, as neither was synced. gaps says that offsets
+// are missing elsewhere too, so that the log has been compacted.
 func (l *Log) lacksRecords(i int, one *scanned, o *Options) bool {
 	list := *l.list.Load()
 	return i+1 < len(list) && one.end < list[i+1].base && !one.gaps &&

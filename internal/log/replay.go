@@ -65,6 +65,12 @@ func (l *Log) replay(r *recovery) error {
 // loadSnapshot loads the newest whole snapshot up to limit and returns its offset; without one the state is
 // empty at the first segment. Snapshots that cannot be true are deleted. One below the log start counts, so
 // that DeleteRecords makes no producer forgotten before its segment goes.
+//
+//	snapshots   100     4711 (segment)   4900    5300
+//	                                       ▲ taken   ▲ above the limit: deleted
+//
+// One above the limit describes records that were cut or may be damaged, and would be believed by its CRC once the
+// log has grown past it again. Where the best one is damaged the next lower one only costs a longer replay.
 func (l *Log) loadSnapshot(limit protocol.Offset) (protocol.Offset, error) {
 	start := (*l.list.Load())[0].base
 	for _, offset := range slices.Clone(l.guarded.snapshots) {
@@ -182,6 +188,9 @@ func (l *Log) replayBatch(s *segment, w *walker, h *record.Header, rebuild proto
 }
 
 // appendAborted adds an entry to a segment's transaction index.
+//
+// It is not synced: entries above the recovery point are made anew by recovery. The count rises after the write, and
+// readers look at no more entries than it says.
 func (l *Log) appendAborted(s *segment, a aborted) error {
 	n := s.aborted.Load()
 	l.guarded.namesDirty = l.guarded.namesDirty || n == 0
@@ -194,6 +203,8 @@ func (l *Log) appendAborted(s *segment, a aborted) error {
 
 // truncateAborted drops the entries of a transaction index whose marker is at end or behind it, and all from
 // the first on that is damaged.
+//
+// The entries are in the order of their markers, so what is cut is the file's end.
 func (l *Log) truncateAborted(s *segment, end protocol.Offset) error {
 	path := l.path(s.base, txnIndexSuffix)
 	b, err := readFile(l.fs, path)

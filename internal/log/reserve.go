@@ -29,6 +29,9 @@ func (l *Log) reserve(f *openFile, s *segment, n int64) {
 }
 
 // giveBack frees what is reserved behind the end of a segment, and cuts what a failed write left there.
+//
+// The truncation is to the size that the file has, which frees blocks behind it; a file that was killed with space
+// reserved is given one by its next roll, close or Rest.
 func (l *Log) giveBack(f *openFile, s *segment) error {
 	t := &l.guarded.tail
 	if !t.garbage && t.reserved <= s.size.Load() {

@@ -79,6 +79,9 @@ func (l *Log) Retain(now time.Time) (deleted int, bytes int64, err error) {
 }
 
 // larger is the rule that the log without the segments so far would still be as large as most.
+//
+// It is asked for each segment in turn and keeps the excess between the calls. The active segment counts in the size,
+// and goes only where the rest is not enough, as in Kafka.
 func (l *Log) larger(most int64) func(s, next *segment) (bool, error) {
 	excess := int64(-1)
 	return func(s, _ *segment) (bool, error) {
@@ -92,6 +95,8 @@ func (l *Log) larger(most int64) func(s, next *segment) (bool, error) {
 
 // newest is the time of the youngest record of a segment, or when its file was last written, where records
 // have no time.
+//
+// A timestamp of 0 is one (1970); what is below is none. Messages of format 0 have none, so their files' times count.
 func (l *Log) newest(s *segment) (time.Time, error) {
 	largest, err := l.largestTimestamp(s)
 	if err != nil {

@@ -51,6 +51,13 @@ type orderError struct {
 func (e *orderError) Unwrap() error { return &e.CorruptError }
 
 // nextChecked is next, with the CRC of the batch checked and its offsets held against the ones before.
+//
+//	offsets of batches     blamed
+//	10-19 20-29 5-14       the third: it goes back behind both
+//	10-19 90-99 20-29      the second: the third goes on from the first
+//
+// Base offset and epoch are outside the CRC, so a flipped bit in them passes it; the order of the neighbours is all
+// that tells. After an error the walker stands where it did before the batch.
 func (w *walker) nextChecked(base protocol.Offset) (record.Header, error) {
 	last := place{w.pos, max(base, w.expected)}
 	w.skim = false

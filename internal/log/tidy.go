@@ -19,6 +19,11 @@ type found struct {
 }
 
 // fileOf is one of a segment's files in a listing.
+//
+//	name                                   base   kind         state
+//	00000000000000004711.log               4711   .log
+//	00000000000000004711.timeindex.swap    4711   .timeindex   .swap
+//	00000000000000004711.snapshot.deleted  4711   .snapshot    .deleted
 type fileOf struct {
 	name        string
 	base        protocol.Offset
@@ -137,6 +142,7 @@ func (l *Log) finishSwap() error {
 }
 
 // nextOffsetIn walks a file for the offset behind its last batch.
+// It walks all headers of a file, which happens only after a stop in the middle of a swap.
 func (l *Log) nextOffsetIn(f fileOf) (protocol.Offset, error) {
 	file, err := l.fs.OpenFile(filepath.Join(l.Dir(), f.name), os.O_RDONLY, 0)
 	if err != nil {
@@ -161,6 +167,9 @@ func (l *Log) nextOffsetIn(f fileOf) (protocol.Offset, error) {
 
 // collect sorts what a tidy directory holds into segments and snapshots, and removes the side files of
 // segments that are not there. Only log files and transaction indexes are measured.
+//
+// Listing a directory tells no sizes, and asking costs a system call a file, of which a broker may have a hundred
+// thousand: so offset and time indexes are not asked for.
 func (l *Log) collect(files []fileOf) (found, error) {
 	var out found
 	bySegment := map[protocol.Offset]*segment{}

@@ -104,6 +104,9 @@ func (l *Log) largestTimestamp(s *segment) (int64, error) {
 }
 
 // withTimeFile asks a segment's time index something. Where the file is missing, it is made first.
+//
+// The file is opened for the one question and closed again. An entry that is to be answered with is compared with its
+// batch first: the binary search itself trusts the entries that it only passes.
 func (l *Log) withTimeFile(s *segment, ask func(timeFile) (timeEntry, error)) (timeEntry, error) {
 	path := l.path(s.base, timeIndexSuffix)
 	file, err := l.openSide(s, timeIndexSuffix)
@@ -210,6 +213,9 @@ func (b bytesAt) ReadAt(p []byte, off int64) (int, error) {
 
 // searchSegment finds the first record at or behind start whose timestamp matches, in the first batch whose
 // largest timestamp does.
+//
+// entry is the last one with a smaller timestamp, so the record is behind its offset; the start offset may be farther.
+// From there the batches are walked by their largest timestamps, and only one that has it is decompressed.
 func (l *Log) searchSegment(s *segment, start protocol.Offset, timestamp int64, match func(int64) bool) (Found, bool, error) {
 	entry, err := l.withTimeFile(s, func(t timeFile) (timeEntry, error) { return t.floor(timestamp) })
 	if err != nil {

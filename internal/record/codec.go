@@ -46,4 +46,5 @@ func ParseCodec(name string) (Codec, error) {
 }
 
 // Known reports whether c is a codec at all.
+// Three bits can name eight codecs; 5 to 7 have no meaning yet.
 func (c Codec) Known() bool { return c >= None && c <= Zstd }

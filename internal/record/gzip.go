@@ -28,6 +28,8 @@ func (g *gzipSource) reset(payload []byte, _ openMode) error {
 }
 
 // member begins the next member.
+//
+// Its header is read here, and the checksum of its contents when they have been read to the end.
 func (g *gzipSource) member() error {
 	err := g.reader.Reset(&g.payload)
 	if err == nil {

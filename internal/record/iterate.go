@@ -12,6 +12,13 @@ import (
 // d may be nil, at the price of fresh buffers. The walk ends after the first error: a *CorruptError where
 // the records or the compressed bytes are damaged, fewer or more than the header says. A record is valid
 // until the next one; the walk may be left early.
+//
+//	for r, err := range batch.Records(d) {
+//		if err != nil { ... }            // the last round
+//		keep(bytes.Clone(r.Value))       // r is gone with the next round
+//	}
+//
+// The count is the header's word, which the CRC covers; the bytes must agree with it.
 func (b Batch) Records(d *Decompressor) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if b.Count() < 0 {
@@ -56,6 +63,9 @@ func (b Batch) plainRecords(yield func(Record, error) bool) error {
 }
 
 // compressedRecords streams compressed records. An emptied batch keeps its codec but has no payload.
+//
+// The loan of the stream ends with the walk, also where the walk is left early: yield's answer and the deferred close
+// see to it. Nothing waits for a token here, since these batches have been validated.
 func (b Batch) compressedRecords(d *Decompressor, yield func(Record, error) bool) error {
 	if b.Count() == 0 {
 		return nil

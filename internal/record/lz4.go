@@ -46,7 +46,11 @@ const (
 
 var errLz4 = errors.New("lz4 frame is damaged")
 
-// lz4Source decompresses one lz4 frame block by block; what follows the frame is ignored, as Java does.
+// lz4Source decompresses one lz4 frame block by block; what follows the frame is ignored, as Java does. Blocks must be
+// independent: Java's library writes no others and refuses them, and linked ones would need the block before.
+//
+//	magic | flags, sizes, checksum | len, block | len, block | 0 | checksum
+//	                                 ▲ rest, after reset
 type lz4Source struct {
 	rest      []byte
 	buffer    []byte

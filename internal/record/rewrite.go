@@ -6,6 +6,12 @@ import (
 )
 
 // rewriter writes the records of a batch into a new one, with another codec or other offsets.
+//
+//	old batch ─▶ stream or bytes ─▶ copy: judge, renumber ─▶ sink: compressor ─▶ out: limited
+//	             one record at a time                        or straight to out   max.message.bytes
+//
+// What it holds is the new batch and one record. A batch that fails leaves nothing behind but garbage: the caller's
+// bytes are not touched.
 type rewriter struct {
 	// out is the new batch.
 	out limitedBuffer

@@ -78,6 +78,8 @@ func (f *frame) scanBody(body []byte, r *Record) error {
 }
 
 // scanHeaders checks the count and every header of a record; they must fill b.
+//
+// They are kept as bytes: most readers of records want none of them, and [Headers.All] decodes them when asked.
 func (f *frame) scanHeaders(b []byte, r *Record) error {
 	count, p := varint(b)
 	if p <= 0 || count < 0 || int(count) > len(b)-p {

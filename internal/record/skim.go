@@ -23,6 +23,13 @@ func skim(b []byte, s *skimmed) int {
 }
 
 // skimBody is skim for a record without its length field.
+//
+// Its fields, and the order in which they can be wrong:
+//
+//	attributes | timestamp delta | offset delta | key | value | headers     they must fill b exactly
+//
+// Attributes are not looked at: no bit has a meaning in format 2, and clients may set any. A record without headers
+// ends with one zero byte, which is tested first since nearly all do.
 func skimBody(b []byte, s *skimmed) bool {
 	if len(b) == 0 {
 		return false
@@ -55,6 +62,8 @@ func skimBody(b []byte, s *skimmed) bool {
 }
 
 // skimHeaders checks that b is headers and nothing else.
+//
+// A count that exceeds the bytes is refused before the loop, so that no claim makes it run longer than b is.
 func skimHeaders(b []byte) bool {
 	count, p := varint(b)
 	if p <= 0 || count < 0 || int(count) > len(b)-p {

@@ -63,6 +63,11 @@ func (s *snappySource) next() ([]byte, error) {
 }
 
 // cut takes the next block off rest. Streams may be joined, so that a header stands between blocks.
+//
+//	82 SNAPPY 00 | 1 | 1 | len, block | len, block | 82 SNAPPY 00 | 1 | 1 | len, block
+//
+// Java's reader takes such a header for the next stream. Its first four bytes are negative as a length, so that it
+// cannot be mistaken for a block.
 func (s *snappySource) cut() ([]byte, error) {
 	if !s.framed {
 		block := s.rest
@@ -126,6 +131,13 @@ var snappySteps = func() (steps [256]uint8) {
 // plainSnappy reports whether block uses nothing but snappy: our decoder knows an extension (a copy of kind 1
 // with offset 0 repeats the last offset) that no other client reads. The walk from tag to tag has no branch
 // that the processor cannot guess: those would cost as much as decompressing.
+//
+//	tag & 3   what follows                            bytes to the next tag
+//	0         literal of (tag>>2)+1 bytes, up to 60   (tag>>2)+2
+//	0         longer: 1 to 4 bytes of length - 1      those, and the literal
+//	1         copy of 4 to 11, offset 11 bits         2
+//	2         copy of 1 to 64, offset 16 bits         3
+//	3         copy of 1 to 64, offset 32 bits         5
 func plainSnappy(block []byte) bool {
 	_, p := binary.Uvarint(block)
 	for p >= 0 && p < len(block)-1 {

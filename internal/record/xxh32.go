@@ -15,6 +15,10 @@ const (
 )
 
 // xxh32 is xxHash32 of b with seed 0, the checksum of lz4 frames.
+//
+// Frames have the second byte of it over their descriptor, and all of it over blocks and contents. The loop takes 16
+// bytes at a time into four sums; what is left goes in by fours and by ones. The lz4
+// library has one too, and keeps it to itself.
 func xxh32(b []byte) uint32 {
 	h := xxPrime5
 	size := uint32(len(b))

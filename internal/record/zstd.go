@@ -51,6 +51,11 @@ func (z *zstdSource) reset(payload []byte, _ openMode) error {
 
 // newZstdDecoder makes a decoder that works in the caller's goroutine and refuses windows above window. It
 // must not decompress small payloads as a whole, which is its habit: they can be bombs.
+//
+//	window that a frame asks for     who decompresses it
+//	up to 8 MiB (level 19)           the kept decoder
+//	up to 128 MiB (level 22)         one decoder made for it, one at a time where it is a client's
+//	above                            nobody: the decoder refuses it
 func newZstdDecoder(window uint64) *zstd.Decoder {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecodeBuffersBelow(0), zstd.WithDecoderMaxMemory(window))

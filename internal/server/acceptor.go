@@ -106,6 +106,9 @@ func (a *acceptor) tune(socket net.Conn) {
 }
 
 // serve starts the connection's goroutine; false, and socket closed, when the server stops.
+//
+// The connection is complete before it is registered, since Shutdown and Stats may reach it from then on. Its context
+// is its own and not the server's: after Shutdown has begun, requests in flight may still take their time.
 func (a *acceptor) serve(socket net.Conn) bool {
 	c := &Conn{
 		Listener:   a.options.Name,

@@ -52,8 +52,8 @@ func newBudget(limit int64) *budget {
 	return b
 }
 
-// take charges bytes, waiting until they fit; false where stop was closed first. held is the claim of the smaller buffer with
-// the frame's beginning, nil where the frame has not begun; its right to overdraw moves over.
+// take charges bytes, waiting until they fit; false where stop was closed first. held is the claim of the smaller
+// buffer with the frame's beginning, nil where the frame has not begun; its right to overdraw moves over.
 func (b *budget) take(stop <-chan struct{}, bytes int64, held *claim) (claim, bool) {
 	b.mu.Lock()
 	if held != nil && held.overdraft {

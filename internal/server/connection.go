@@ -26,7 +26,8 @@ const Anonymous = "User:ANONYMOUS"
 //	waiting   one for each request in its second phase; touches its slot, under mu
 //
 // mu is held for a few instructions and never across a read, a write or a handler. Deadlines in the past are how a
-// goroutine that is inside a system call is called back; after dead no other is set, and after stopping only that of the farewell.
+// goroutine that is inside a system call is called back; after dead no other is set, and after stopping only that
+// of the farewell.
 type Conn struct {
 	// ID is unique in this server.
 	ID uint64

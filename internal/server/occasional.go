@@ -12,6 +12,9 @@ const logEvery = 10 * time.Second
 
 // occasional logs lines that peers can provoke: the first of a kind at once, then one in ten seconds with
 // the number of those left out, so that a flood of bad connections is no flood of lines.
+//
+//	12:00:00  refused a connection: too many  remote=10.0.0.7
+//	12:00:10  refused a connection: too many  remote=10.0.0.9 skipped=41872
 type occasional struct {
 	logger *slog.Logger
 

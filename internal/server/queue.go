@@ -177,6 +177,9 @@ func (c *Conn) callWait(phase func(context.Context) *Response, timeout time.Dura
 
 // answer writes a ready answer, or queues it behind those that are not ready. What was written may still
 // be corked: the requests that came in the same read are answered in the same write, see flush.
+//
+// corked is looked at under mu together with the queue: while the reader has the role nobody else can become the
+// writer, and an answer that is next goes straight into its sender.
 func (c *Conn) answer(reply Reply) error {
 	s := slot{response: reply.Response, done: true, close: reply.Close}
 	s.hold = reply.Hold || reply.Response.Throttle > 0
@@ -307,6 +310,8 @@ func (c *Conn) mayAnswer() bool {
 }
 
 // sent follows an answer that mutes, holds or ends the connection.
+//
+// The mute begins when the answer has left and not when it was made: the client counts throttle_time_ms from there.
 func (c *Conn) sent(s *slot, last bool) {
 	c.mu.Lock()
 	if s.hold {

@@ -108,8 +108,8 @@ func (r *reader) crowded() bool {
 //	a frame of 1 MiB after small ones             64 KiB, then 4 times what came: 256 KiB, 1 MiB
 //	a claim of 100 MiB with 10 bytes sent         64 KiB, for as long as no more comes
 //
-// Beyond 64 KiB a peer must send a quarter of what it makes us allocate. Where no frame lives in the buffer any more the
-// beginning is moved to its start instead; other holders of the buffer keep it until they release it.
+// Beyond 64 KiB a peer must send a quarter of what it makes us allocate. Where no frame lives in the buffer any
+// more the beginning is moved to its start instead; else the frames' holders keep the old buffer.
 func (r *reader) move() error {
 	have := r.end - r.start
 	size := r.wanted(have)

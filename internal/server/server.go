@@ -44,6 +44,8 @@ type Server struct {
 
 // New opens the listeners. Until Start, connections wait in the system's backlog; that way the ports are
 // known, and taken, before the broker registers itself.
+//
+// A listener that cannot be opened closes those before it: New leaves all ports or none.
 func New(options Options) (*Server, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("server options: %w", err)
@@ -198,6 +200,8 @@ func (s *Server) register(c *Conn) bool {
 }
 
 // forget is the end of a connection: nothing of it runs any more but this.
+//
+// It runs last in the connection's goroutine, so an idle server has no goroutine left.
 func (s *Server) forget(c *Conn) {
 	c.mu.Lock()
 	ended := c.mu.ended

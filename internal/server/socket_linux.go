@@ -150,6 +150,8 @@ func (s *socket) write(vectors [][]byte, more bool) error {
 }
 
 // writeSome writes until everything has left; false waits for the socket to take more.
+//
+// A short write moves on in the vectors, in place: they are the sender's, which does not look at them again.
 func (s *socket) writeSome(fd uintptr) bool {
 	for len(s.vectors) > 0 {
 		n, err := sendVectors(int(fd), s.vectors, s.flags)
@@ -236,6 +238,9 @@ func (s *socket) sendRange(fd int) (int, error) {
 
 // stall sets the write deadline before the goroutine waits for the peer to take more. It moves on only
 // when the peer took a fair amount.
+//
+//	moved    less than 32 KiB since the deadline was set: it stays, and the peer is stuck when it passes
+//	         more: it is set anew, so that a slow peer that reads is served for as long as it takes
 func (s *socket) stall() {
 	if s.writeDue == 0 || s.moved >= frameProgress {
 		s.writeDue, s.moved = s.conn.server.now()+s.conn.server.options.WriteTimeout, 0

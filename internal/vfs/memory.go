@@ -110,6 +110,8 @@ func (m *Memory) OpenFile(name string, flag int, _ os.FileMode) (File, error) {
 
 // openLocked finds or creates the inode of name. The number of its open files rises under the same lock, lest
 // a Remove in between takes it for unused.
+//
+// It is for OpenFile, which holds the lock of names for writing: opening may create.
 func (m *Memory) openLocked(name string, flag int) (*inode, error) {
 	parent, base, err := m.parentLocked(name)
 	if err != nil {
@@ -172,6 +174,8 @@ func (m *Memory) RemoveAll(name string) error {
 }
 
 // emptyLocked removes everything below dir, one name at a time, as the operating system does.
+//
+// Names go in their order, children before parents, so that a crash in the middle can leave any of them.
 func (m *Memory) emptyLocked(dir *directory) {
 	for _, name := range dir.sorted() {
 		if below, ok := dir.live[name].(*directory); ok {

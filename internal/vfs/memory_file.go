@@ -100,6 +100,8 @@ func (n *inode) chargedFrom(first int) int64 {
 }
 
 // readAt copies out of the pages; reads of one file go on side by side.
+//
+// Holes and the missing ends of pages are cleared in p, which may have old bytes in it.
 func (n *inode) readAt(p []byte, off int64) (int, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -210,6 +212,8 @@ func (n *inode) markDirty(i int) (shared bool) {
 }
 
 // truncate cuts or extends the file. What is cut is gone: it reads as zeros when the file grows again.
+//
+// Pages that are cut are marked dirty, or the clone would take the durable ones for what the file had afterwards.
 func (n *inode) truncate(size int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -255,6 +259,9 @@ func (n *inode) preallocate(offset, length int64) error {
 }
 
 // sync makes data and size durable: the dirty pages become shared.
+//
+// It costs a step for each page that was written since the last one, and copies no bytes: the pages are shared until
+// one of them is written again (see writable).
 func (n *inode) sync() {
 	if !n.fs.tracking {
 		return

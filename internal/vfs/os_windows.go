@@ -14,6 +14,8 @@ type osFile struct{ *os.File }
 
 // openFile shares reading, writing and deleting, so that a segment can be renamed and removed while a
 // fetch reads it.
+//
+// Renaming a file that others have open works with these flags; renaming a directory in which one is open does not.
 func openFile(name string, flag int, perm os.FileMode) (*osFile, error) {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {

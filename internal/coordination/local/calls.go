@@ -42,6 +42,9 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, coordination.St
 }
 
 // GetMany implements coordination.Session; here it is one consistent picture.
+//
+// One load of the tree serves all paths, so no change falls between them. A path that is missing is an error of that
+// result and not of the call.
 func (s *Session) GetMany(ctx context.Context, paths []string) ([]coordination.GetResult, error) {
 	if err := s.admit(ctx, "get", ""); err != nil {
 		return nil, err
@@ -146,6 +149,9 @@ func (s *Session) Txn(ctx context.Context, ops ...coordination.Op) ([]coordinati
 }
 
 // commit carries out a command of this session.
+//
+// The time is this process's, and is stored with the command: the tree takes ctime and mtime from there. An error of
+// the communication and a refusal by the tree are one error here, told apart by what it wraps.
 func (s *Session) commit(ctx context.Context, c tree.Command) (tree.Result, error) {
 	if err := s.alive(); err != nil {
 		return tree.Result{}, err
@@ -170,6 +176,9 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 }
 
 // Watch implements coordination.Session.
+//
+// It is entered before this returns, and then tells of every change from here on, merged where the reader is slow:
+// read after you have it, and nothing is missed.
 func (s *Session) Watch(
 	ctx context.Context, path string, mode coordination.Mode,
 ) (coordination.Watch, error) {

@@ -63,7 +63,8 @@ func NewHub(backend Backend, t *tree.Tree, limits coordination.Limits, now func(
 func (h *Hub) Tree() *tree.Tree { return h.current.Load() }
 
 // Publish makes t the current tree, tells the watches what changed, and ends the sessions of this process
-// that the command ended; a suspended one learns it later, when the store tells it. Calls must not overlap and come in the order of the commands.
+// that the command ended; a suspended one learns it later, when the store tells it. Calls must not overlap and
+// come in the order of the commands.
 //
 // Sessions are ended outside of the lock: ending one takes it again, to drop the watches.
 func (h *Hub) Publish(t *tree.Tree, result tree.Result) {

@@ -8,8 +8,8 @@ import (
 )
 
 // openLog opens the log behind a snapshot that holds all entries up to an index (0 if there is none), and
-// makes its first segment if there is none, whose name is durable when the caller has synced the directory. A torn write at its end is cut; everything else that is not as
-// it was written is a *DamageError.
+// makes its first segment if there is none, whose name is durable when the caller has synced the directory. A
+// torn write at its end is cut; everything else that is not as it was written is a *DamageError.
 //
 //	on the disk                                         what is done
 //	no segment                                          the first one is made, behind the snapshot
@@ -47,6 +47,13 @@ func openLog(o Options, covered func() uint64) (*logStore, error) {
 
 // needed lists the segments from the last one on that starts within the snapshot or right behind it, and
 // removes those before it: a crash came between the snapshot and their removal.
+//
+//	snapshot 150    segments first 101, 140, 180     101 goes; 140 is needed, for 151 to 179
+//	snapshot 179    the same                         101 and 140 go; 180 is right behind the snapshot
+//	snapshot 90     the same                         damage: 91 to 100 are missing
+//
+// Numbers are read from headers only, without the frames. The newest may be torn and have none: then it is judged when
+// it is opened.
 func (s *logStore) needed(snapshot uint64) ([]uint64, error) {
 	numbers, err := listNumbered(s.fs, s.dir, logPrefix)
 	if err != nil {
@@ -135,6 +142,9 @@ func (s *logStore) discardNewest(seg *segment, logger *slog.Logger) error {
 }
 
 // replay goes through the frames of a segment.
+//
+// It reads the segment once, as a whole, and leaves it in memory: raft asks for each entry again when it carries out
+// what the snapshot lacks. release drops that when the first session is open.
 func (s *logStore) replay(seg *segment, last bool, logger *slog.Logger) error {
 	for seg.end < int64(len(seg.bytes)) {
 		payload, ok := frameAt(seg.bytes, seg.salt, seg.end)

@@ -22,6 +22,16 @@ import (
 //	an empty frame: the end
 //
 // It is written under another name, synced and renamed; then the one before it goes.
+//
+//	header 'S', index 4711
+//	frame: index, term, index of the configuration, configuration
+//	frame: 256 KiB of the tree
+//	...
+//	frame: the rest of the tree
+//	frame of 0 bytes
+//
+// Without the last frame a file that was cut between two frames would pass for whole. Pieces bound what is held in
+// memory on either side, and each is checked before a byte of it is used.
 const snapshotPiece = 256 << 10
 
 // snapshotStore keeps the newest snapshot.
@@ -56,6 +66,8 @@ func openSnapshots(fs vfs.FS, dir string, salt func() uint64) (*snapshotStore, e
 }
 
 // removeOlder removes all snapshots but the newest.
+//
+// Not synced: one that comes back after a power cut is removed by the next start.
 func (s *snapshotStore) removeOlder(indexes []uint64) error {
 	for _, index := range indexes[:len(indexes)-1] {
 		if err := s.fs.Remove(numberedName(s.dir, snapshotPrefix, index)); err != nil {
@@ -219,6 +231,8 @@ func (k *snapshotSink) finish() error {
 }
 
 // installed makes a durable snapshot the newest and removes the older ones.
+//
+// A failure to remove an older one is told to raft, but the new one counts: meta is set first.
 func (s *snapshotStore) installed(meta raft.SnapshotMeta) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,6 +255,7 @@ func (k *snapshotSink) Cancel() error {
 }
 
 // snapshotReader reads the tree's bytes of a snapshot, and checks every frame.
+// frame is used again for each; what Read gives is copied out of it.
 type snapshotReader struct {
 	file vfs.File
 	fileHeader

@@ -103,6 +103,10 @@ func (r *Reading) Options() []kgo.Opt {
 }
 
 // OnBrokerRead counts the answers to fetches that say that there is nothing.
+//
+// An answer that came at once says nothing: it may be one with records, or about other partitions. One that was
+// held back for the whole wait says that the leader had nothing for us, and several in a row that it has
+// nothing any more. How long a round trip takes is learned from the quickest answer of each broker.
 func (r *Reading) OnBrokerRead(broker kgo.BrokerMetadata, key int16, _ int, wait, reading time.Duration, err error) {
 	const fetch = 1
 	if err != nil {
@@ -128,6 +132,8 @@ func (r *Reading) OnBrokerRead(broker kgo.BrokerMetadata, key int16, _ int, wait
 }
 
 // assign notes partitions that the group gives or takes.
+//
+// Answers from before count no more: they were about other partitions.
 func (r *Reading) assign(partitions map[string][]int32, given bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

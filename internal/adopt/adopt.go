@@ -163,6 +163,8 @@ func (a *Adoption) readProperties() error {
 
 // lock opens the directories. Each must belong to a broker: one that does not is a mistyped path, and would
 // be formatted.
+//
+// The identity is read before logdir.Open, which would format a directory without one.
 func (a *Adoption) lock() error {
 	all := a.options.Dirs
 	if !slices.Contains(all, a.metadata) {

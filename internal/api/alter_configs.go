@@ -13,6 +13,9 @@ import (
 )
 
 // alteration is what a request wants of one resource.
+//
+// Both requests become one of these, so that there is one way in which properties change: checked as a whole,
+// written, and awaited in this broker's image.
 type alteration struct {
 	kind    int8
 	name    string

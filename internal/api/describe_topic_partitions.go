@@ -72,6 +72,7 @@ func refuseTopics(response *kmsg.DescribeTopicPartitionsResponse, names []string
 	return response
 }
 
+// The cursor names the first partition that was not told, which need not exist any more when it comes back.
 func cursorAt(topic string, partition int) *kmsg.DescribeTopicPartitionsResponseNextCursor {
 	cursor := kmsg.NewDescribeTopicPartitionsResponseNextCursor()
 	cursor.Topic, cursor.Partition = topic, int32(partition)

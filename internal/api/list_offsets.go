@@ -108,6 +108,11 @@ func limitOf(p *replica.Partition, q *kmsg.ListOffsetsRequest) protocol.Offset {
 
 // findOffset looks one timestamp up; an offset of -1 is "none". Where limit is not known, and the answer depends
 // on it, that is OFFSET_NOT_AVAILABLE.
+//
+//	-1   limit: last stable offset or high watermark       -4   as -2: all is local
+//	-2   log start                                         -5   none: nothing is tiered
+//	-3   the record with the largest timestamp             -6   none
+//	t    the first record with a time of t or later; from the time index, then in the batch
 func findOffset(p *replica.Partition, timestamp int64, limit protocol.Offset) (log.Found, error) {
 	none := log.Found{Offset: protocol.NoOffset, Timestamp: -1, Epoch: protocol.NoLeaderEpoch}
 	bounds, l := p.Bounds(), p.Log()

@@ -125,6 +125,9 @@ func socketBuffer(c *config.Broker, name string) int {
 	return max(int(c.Int(name)), 0)
 }
 
+// max.connections, max.connections.per.ip    2147483647 is none, which is 0 here
+// queued.max.request.bytes                   bytes of requests in flight; -1 is the server's own bound
+// descriptors                                of the process, less segments and others: connections take the rest
 func connectionLimits(c *config.Broker) (server.Limits, error) {
 	limits := server.Limits{
 		MaxFrame: int(c.Int("socket.request.max.bytes")), MaxConnections: bounded(c.Int("max.connections")),

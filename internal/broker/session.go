@@ -33,6 +33,8 @@ func (b *Broker) session() coordination.Session {
 }
 
 // hold replaces the session.
+//
+// The goroutine that watches an earlier session ends by itself, when that session's states do.
 func (b *Broker) hold(s coordination.Session) {
 	h := &b.holding
 	h.mu.Lock()

@@ -1,6 +1,10 @@
 package config
 
 // groupCoordinatorKeys are the broker's side of consumer groups of both protocols, and their offsets.
+//
+// offsets.topic.num.partitions can only be chosen before the topic is there: a group's partition follows from
+// it, and a later change would lose every group. offsets.retention.minutes counts from when a group is empty
+// (KIP-211).
 var groupCoordinatorKeys = []Key{
 	{Name: "group.consumer.assignment.interval.ms", Type: Int, Default: new("1000"), Rule: atLeast(0), Dynamic: ClusterWide, Since: "4",
 		Doc: "Milliseconds between two assignments of a consumer group of the new protocol."},

@@ -1,6 +1,9 @@
 package config
 
 // logKeys are where logs lie, and the defaults of topics: segments, retention, flushing, what is accepted.
+//
+// -1 means no limit for retention, and NoLimit as a Duration; 9223372036854775807 means never for flushes; -2
+// in local retention means "as the whole". Of hours, minutes and ms the finest that is set counts.
 var logKeys = []Key{
 	{Name: "auto.create.topics.enable", Type: Boolean, Default: new("true"),
 		Doc: "Whether a topic is made when a client asks for one that does not exist."},

@@ -1,6 +1,9 @@
 package config
 
 // replicationKeys are about followers, in-sync replicas, elections and fetches.
+//
+// replica.lag.time.max.ms is a time and not a number of records since KIP-16: a burst must not throw followers
+// out.
 var replicationKeys = []Key{
 	{Name: "auto.leader.rebalance.enable", Type: Boolean, Default: new("true"),
 		Doc: "Whether leadership moves back to preferred replicas by itself."},

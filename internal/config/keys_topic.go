@@ -1,6 +1,9 @@
 package config
 
 // topicKeys are the properties of a topic, in the order in which Kafka checks them.
+//
+// The order shows where several values are wrong: the first is the one that is told. Each names the broker's
+// properties that it falls back to, the finest unit first.
 var topicKeys = []Key{
 	{Name: "segment.bytes", Type: Int, Default: new("1073741824"), Rule: atLeast(1 << 20), Synonyms: []string{"log.segment.bytes"},
 		Doc: "Size at which a segment is rolled. Large ones mean fewer files and coarser retention."},

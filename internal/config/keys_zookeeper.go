@@ -1,6 +1,9 @@
 package config
 
 // zookeeperKeys are how a broker of Kafka 3.9 and before reaches its ZooKeeper.
+//
+// The TLS keys are the Java client's; what is read of them stands in package broker. Kafka 4 knows none of
+// these.
 var zookeeperKeys = []Key{
 	{Name: "zookeeper.clientCnxnSocket", Type: String, Until: "3",
 		Doc: "Class of the ZooKeeper client's connection; the Netty one is what TLS needs in Java."},

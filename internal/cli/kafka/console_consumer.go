@@ -118,6 +118,9 @@ func checkConsoleConsumer(t *call) error {
 }
 
 // consumerProperties are the consumer's properties; what the flags say of the group beats them.
+//
+// Precedence: the file of --command-config, over it --command-property, over both the flags that say the same.
+// A group that two places name differently is refused rather than guessed.
 func (t *call) consumerProperties() (map[string]string, error) {
 	props, err := t.layered("command-config", "command-property")
 	if err != nil {
@@ -166,6 +169,12 @@ func resetOffset(props map[string]string) kgo.Offset {
 }
 
 // consumerOptions are a Java consumer's properties in the words of our client.
+//
+//	auto.offset.reset     earliest, latest (the default)
+//	isolation.level       read_uncommitted (the default, unlike that of 'barnabas consume'), read_committed
+//	group.id, group.instance.id, enable.auto.commit
+//
+// Nothing else of a consumer's properties changes what is read.
 func consumerOptions(props map[string]string) ([]kgo.Opt, error) {
 	reset := resetOffset(props)
 	options := []kgo.Opt{kgo.ConsumeStartOffset(reset), kgo.ConsumeResetOffset(reset), kgo.AllowAutoTopicCreation()}
@@ -238,6 +247,9 @@ type consoleConsumer struct {
 }
 
 // run prints until there is an end: of the records asked for, of the time to wait, or by a signal.
+//
+// --timeout-ms counts from the last batch, not from the last record printed: a topic that is written to faster
+// than that never ends.
 func (c *consoleConsumer) run(ctx context.Context) error {
 	sink := admin.Sink{Each: c.print, Batch: c.out.Flush}
 	if c.has("max-messages") && c.number("max-messages") == 0 {

@@ -146,6 +146,10 @@ func (t *call) layered(fileFlag, pairsFlag string) (map[string]string, error) {
 }
 
 // dialProducer makes the client that writes.
+//
+//	linger.ms, acks       of the flags --timeout and --request-required-acks where they are given or nothing else is set
+//	compression.type      of --compression-codec only; the flag without a word means gzip
+//	delivery.timeout.ms   how long a record is tried
 func dialProducer(t *call) (*admin.Client, error) {
 	props, err := t.layered("command-config", "command-property")
 	if err != nil {
@@ -228,6 +232,9 @@ func codecOf(name string) (kgo.CompressionCodec, error) {
 }
 
 // consoleProducer sends what the reader reads.
+//
+// Without --sync records are sent as fast as they are read; their errors come on the client's goroutine, which
+// is why only standard error is written there.
 type consoleProducer struct {
 	*call
 	client *admin.Client

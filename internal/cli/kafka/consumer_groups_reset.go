@@ -44,6 +44,9 @@ func resetConsumerGroups(ctx context.Context, t *call, client *admin.Client) err
 }
 
 // resetGroup finds the offsets of one group and, with --execute, sets them.
+//
+// A group with members is told and passed over, and the others are reset: with --all-groups one that lives must
+// not keep the rest from it.
 func resetGroup(ctx context.Context, t *call, client *admin.Client, g admin.Group) ([]newOffset, error) {
 	missing := admin.CodeName(g.Err) == "GROUP_ID_NOT_FOUND"
 	if g.Err != nil && !missing {
@@ -96,6 +99,11 @@ func (t *call) printPlan(plan []newOffset, heading bool) {
 }
 
 // exportOffsets prints a plan as CSV, without the group where there is only one.
+//
+//	topic,partition,offset             of one group
+//	group,topic,partition,offset       of several
+//
+// It is what --from-file reads.
 func (t *call) exportOffsets(plan []newOffset, single bool) {
 	var b strings.Builder
 	for _, o := range plan {

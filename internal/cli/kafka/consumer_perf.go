@@ -112,6 +112,9 @@ func checkConsumerPerf(t *call) (map[string]string, error) {
 }
 
 // consumerPerf reads and counts.
+//
+// assigned is called on the client's goroutine, the rest on the reading one. Time to join is what Kafka's tool
+// calls rebalance.time.ms; without a group it is 0.
 type consumerPerf struct {
 	*call
 	began, reported time.Time

@@ -48,6 +48,8 @@ var decoders = [...]string{
 	"share-group-state-decoder", "value-decoder-class", "key-decoder-class",
 }
 
+// Files go one after another. What is wrong with indexes is told at the end, on standard error; a file that is
+// not there ends the run.
 func runDumpLog(_ context.Context, t *call) error {
 	if err := t.require("files"); err != nil {
 		return err

@@ -145,6 +145,10 @@ func (t *call) perfProperties() (map[string]string, error) {
 }
 
 // payloads returns what makes values: of a file, numbers, or nil for random letters.
+//
+//	--record-size N           random letters, the same for the same --random-seed
+//	--payload-file F          records of the file, split at --payload-delimiter, drawn at random
+//	--payload-monotonic       0, 1, 2, … as text
 func (t *call) payloads() (func(i int64) []byte, error) {
 	switch {
 	case t.has("payload-monotonic"):
@@ -247,6 +251,10 @@ func (w *perfWindow) rates() (records, megabytes float64) {
 }
 
 // perfMeter prints how it goes, and at the end the whole, as the tool does: in whole milliseconds.
+//
+//	whole      since the beginning, for the last line
+//	window     since the last line, every reporting interval
+//	latencies  every n-th, so that a long run keeps half a million of them at most
 type perfMeter struct {
 	t             *call
 	label         string

@@ -139,6 +139,9 @@ func checkTopics(t *call) error {
 }
 
 // checkTopicPairs refuses flags that belong to other actions.
+//
+// Each row is a flag with those that it must not stand beside. Kafka's tool refuses them in this order too, and
+// the first that is found is the one that is told.
 func checkTopicPairs(t *call) error {
 	reports := []string{"under-replicated-partitions", "under-min-isr-partitions", "at-min-isr-partitions", "unavailable-partitions"}
 	for _, rule := range []struct {
@@ -245,6 +248,8 @@ func newTopic(t *call) (admin.NewTopic, error) {
 }
 
 // parseAssignment reads 1:2,2:3.
+//
+//	--replica-assignment 1:2,2:3     partition 0 on brokers 1 and 2, partition 1 on 2 and 3; the first is preferred
 func parseAssignment(given string) ([][]int32, error) {
 	if given == "" {
 		return nil, nil

@@ -80,6 +80,7 @@ func firstError(results []admin.Result) error {
 	return nil
 }
 
+// --replica-assignment names all partitions, those that are there too; the request wants the new ones only.
 func alterTopics(ctx context.Context, t *call, client *admin.Client) error {
 	names, err := matchingTopics(ctx, t, client)
 	if err == nil {

@@ -65,6 +65,9 @@ func (l *Log) abortedIn(list segments, from, to protocol.Offset) ([]AbortedTrans
 }
 
 // abortedInSegment shows the entries of one index with a marker at or behind from, until visit has enough.
+//
+// The first entry is found by halving; the rest is read about 4 KiB at a time. n is what was published when the segment
+// was looked at: entries that are written meanwhile belong to markers behind the reader's limit.
 func (l *Log) abortedInSegment(s *segment, n int, from protocol.Offset, visit func(aborted) bool) (enough bool, err error) {
 	path := l.path(s.base, txnIndexSuffix)
 	file, err := l.openSide(s, txnIndexSuffix)

@@ -217,6 +217,11 @@ func (l *Log) nextSet(batches []byte) batchSet {
 }
 
 // checkReplicated checks replicated batches before anything is written.
+//
+//	bytes that are no whole batch         the answer was cut or damaged
+//	a wrong CRC                           CORRUPT_MESSAGE: a damaged record must not spread
+//	an offset below the log end           the log has moved since it was asked for, or parts from the leader's
+//	an epoch that falls                   the batches contradict each other, or leader-epoch-checkpoint
 func (l *Log) checkReplicated(batches []byte) error {
 	next, epoch := l.EndOffset(), l.epochs.Load().latest()
 	for b, err := range record.Batches(batches) {

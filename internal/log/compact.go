@@ -97,6 +97,9 @@ func (l *Log) CleanableRatio(now time.Time) (Cleanable, error) {
 }
 
 // cleanableRange is the range of offsets that may be compacted and has not been, in whole segments.
+//
+// Only whole segments count, and they must follow each other: the first that is too young, or reaches beyond the
+// bound, ends the range.
 func (l *Log) cleanableRange(list segments, now time.Time) (from, to protocol.Offset, err error) {
 	from = l.CleanedTo()
 	if from < l.StartOffset() || from > l.EndOffset() {

@@ -74,6 +74,9 @@ func (list epochs) assign(epoch protocol.LeaderEpoch, start protocol.Offset) (_ 
 }
 
 // truncateEnd forgets the epochs that begin at end or behind it (BR-123: whether or not records went).
+//
+//	before       (0, 0) (3, 4711) (5, 9000)
+//	end 9000     (0, 0) (3, 4711)                epoch 5 has no record left
 func (list epochs) truncateEnd(end protocol.Offset) (_ epochs, changed bool) {
 	keep := len(list)
 	for keep > 0 && list[keep-1].start >= end {
@@ -83,6 +86,10 @@ func (list epochs) truncateEnd(end protocol.Offset) (_ epochs, changed bool) {
 }
 
 // truncateStart forgets the epochs that ended at or before start; the one that holds it then begins there.
+//
+//	before       (0, 0) (3, 4711) (5, 9000)
+//	start 6000          (3, 6000) (5, 9000)      an entry below the log start would name offsets that are gone
+//	start 9000                    (5, 9000)
 func (list epochs) truncateStart(start protocol.Offset) (_ epochs, changed bool) {
 	first := 0
 	for first+1 < len(list) && list[first+1].start <= start {

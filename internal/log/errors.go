@@ -9,6 +9,11 @@ import (
 // DamageError says that a segment holds bytes that are no batch with valid batches behind them. It is not
 // the end that a crash leaves, so nothing was cut: the partition must not be served, and a person, or a
 // replica, has to decide.
+//
+//	found by            what becomes of the partition
+//	Open                it is offline; nothing was cut, and the folder is a suspect for the next start
+//	Verify              the log breaks, and goes offline
+//	Read, compaction    the call fails; the rest of the log is served
 type DamageError struct {
 	// Partition is whose log it is.
 	Partition protocol.TopicPartition

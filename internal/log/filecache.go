@@ -177,6 +177,13 @@ func (c *FileCache) overLocked(keep *openFile) (victims []*openFile) {
 
 // victimLocked moves the hand over the ring, at most three times: the first passes clear the used marks,
 // the last takes pinned files too.
+//
+//	round 1    clears used where it is set, takes the first unpinned file where it is not
+//	round 2    the same: what round 1 has cleared goes, unless it was used meanwhile
+//	round 3    all are pinned or in use: takes a pinned one, which stays open with its users
+//
+// nil means that all were used again while the hand passed; then the cache is over its limit until the next time. It
+// is O(1) a file over time, and at worst three rounds.
 func (c *FileCache) victimLocked(keep *openFile) *openFile {
 	n := len(c.mu.ring)
 	for step := range 3 * n {

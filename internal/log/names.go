@@ -52,6 +52,11 @@ func filePath(dir string, base protocol.Offset, suffix string) string {
 
 // parseFileName takes the name of a segment's file apart: the offset, the kind of file and what is behind
 // it (".cleaned" and the like, or nothing). Files that are not a segment's give ok false.
+//
+//	00000000000000004711.log                4711, ".log", ""
+//	00000000000000004711.index.swap         4711, ".index", ".swap"
+//	00000000000000004711.log.tmp            not ok: no kind that belongs to a segment
+//	leader-epoch-checkpoint                 not ok
 func parseFileName(name string) (base protocol.Offset, kind, state string, ok bool) {
 	if len(name) <= offsetDigits || name[offsetDigits] != '.' {
 		return 0, "", "", false

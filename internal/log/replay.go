@@ -105,6 +105,8 @@ func (l *Log) loadSnapshot(limit protocol.Offset) (protocol.Offset, error) {
 }
 
 // hasMarkers reports whether there are control batches in a range of offsets.
+//
+// It reads headers between the high watermark and the limit, which is little: what is not replicated yet.
 func (l *Log) hasMarkers(from, to protocol.Offset) (bool, error) {
 	found := false
 	list := *l.list.Load()

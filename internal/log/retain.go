@@ -113,6 +113,9 @@ func (l *Log) newest(s *segment) (time.Time, error) {
 }
 
 // deleteWhile deletes segments from the oldest on while rule says so.
+//
+// It stops before a segment that holds anything at or above the high watermark, before the empty active one, and where
+// a rule says no. An error of a rule deletes nothing, not even what came before it.
 func (l *Log) deleteWhile(now time.Time, rule func(s, next *segment) (bool, error)) (deleted int, bytes int64, err error) {
 	list := *l.list.Load()
 	for deleted < len(list) {
@@ -175,6 +178,7 @@ func (l *Log) deleteOldest(n int, now time.Time) error {
 }
 
 // pendingDelete is a file that has its ".deleted" suffix and goes at a time.
+// It is in memory only: what a stop leaves under ".deleted" is removed by the next Open at once.
 type pendingDelete struct {
 	name string
 	at   time.Time

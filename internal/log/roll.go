@@ -52,6 +52,9 @@ func (l *Log) makeRoom(size int64, first, last protocol.Offset, timestamp int64)
 
 // overdue reports whether segment.ms, less the segment's jitter, lies between its first batch and timestamp,
 // or between its creation and now where the first batch has no timestamp.
+//
+// It is asked with each append, so a segment without traffic is not rolled however old it is; retention rolls it, if
+// nothing but the active segment is left and all of it is to go.
 func (l *Log) overdue(s *segment, timestamp int64) (bool, error) {
 	if s.size.Load() == 0 {
 		return false, nil

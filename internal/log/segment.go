@@ -80,6 +80,8 @@ func (s *segment) dropIndex() {
 type segments []*segment
 
 // floor is the place of the segment that may hold offset: the last one whose base is not above it, or 0.
+//
+// Below the first segment it is the first, so callers compare with the log start before they use it.
 func (list segments) floor(offset protocol.Offset) int {
 	low, high := 0, len(list)
 	for low < high {

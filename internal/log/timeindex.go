@@ -58,6 +58,10 @@ type timeFile struct {
 // openTimeFile finds out how many entries a file of size bytes holds: whole ones, without the zeros at the
 // end of a preallocated file. Timestamps rise, so zeros begin once, and the place is found by halving; an
 // entry of zeros can be real only where it is the first.
+//
+//	entries   t1 t2 t3 0 0 0 0 ...       n = 3, found in log2(size/12) reads
+//	          0 0 0 ...                  n = 0: preallocated, nothing written
+//	          0                          n = 1: a record of the year 1970
 func openTimeFile(file io.ReaderAt, size int64) (timeFile, error) {
 	t := timeFile{file: file, n: int(size / timeEntrySize)}
 	if t.n < 2 {

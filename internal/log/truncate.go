@@ -182,6 +182,9 @@ func (l *Log) dropSnapshotsAbove(end protocol.Offset) error {
 
 // restartAt drops everything and makes one empty segment at offset. The highest segment goes first, as in
 // truncate.
+//
+// A stop in the middle leaves a prefix, or no segment at all: then the next Open makes an empty one at the log start of
+// the checkpoint, and the follower restarts the log again.
 func (l *Log) restartAt(offset protocol.Offset) error {
 	list := *l.list.Load()
 	// An empty range for readers while files go, wherever they look.

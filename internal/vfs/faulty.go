@@ -140,6 +140,9 @@ func (f *Faulty) BeforeMutation(hook func(n int64, op Op, path string)) {
 }
 
 // pass lets an operation on paths wait and says how it fails: after short bytes, with err.
+//
+// A mutation counts before it runs and whether or not it fails, so the numbers of two runs with the same operations
+// agree, and a test can cut the power before each of them in turn.
 func (f *Faulty) pass(op Op, paths ...string) (short int, err error) {
 	f.mu.Lock()
 	var hooks []func(Op, string)

@@ -286,6 +286,8 @@ func (m *Memory) Stat(name string) (os.FileInfo, error) {
 }
 
 // Lock takes an exclusive lock on name; see [FS].
+//
+// The lock is the inode's: it holds under every name of the file, and not for a new file of the same name.
 func (m *Memory) Lock(name string) (io.Closer, error) {
 	f, err := m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

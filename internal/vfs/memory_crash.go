@@ -129,6 +129,10 @@ func (c *crash) inode(from *inode) *inode {
 
 // surviving chooses the size and the pages of a file. A truncation that is lost takes the later changes
 // behind it along, since the file system had put those into blocks that it has forgotten again.
+//
+//	durable  | p0 | p1 | p2 |        synced size 12 KiB
+//	live     | p0'| p1 | p2 | p3 |   16 KiB; p0 and p3 are dirty
+//	clone    each of p0', p3 or what was there before; size 12 KiB, 16 KiB, an end of a write or of a page between
 func (c *crash) surviving(from *inode) (int64, []page) {
 	d := &from.durable
 	pages := slices.Clone(d.pages)

@@ -75,6 +75,8 @@ func (n *inode) release() {
 
 // free gives the live pages back. The durable ones stay reachable as long as a crash could bring back a
 // name of them.
+//
+// A file that is removed while it is open goes on like one with a name, and is freed by its last Close.
 func (n *inode) free() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -240,6 +242,8 @@ func (n *inode) truncate(size int64) {
 }
 
 // preallocate charges the pages of a range, so that writes there cannot find the volume full.
+//
+// Whole pages are charged, and kept by an empty one that is not nil; Truncate gives those behind the size back.
 func (n *inode) preallocate(offset, length int64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -58,6 +58,9 @@ func (f *osFile) use() (int, error) {
 const maxTransfer = 1 << 30
 
 // ReadAt reads as io.ReaderAt says: fewer bytes than asked for only at the end or with an error.
+//
+// It allocates nothing and makes one system call in the usual case; Pread has no position, so any number of readers may
+// share a descriptor.
 func (f *osFile) ReadAt(p []byte, off int64) (n int, err error) {
 	fd, err := f.use()
 	if err != nil || off < 0 {
@@ -80,6 +83,8 @@ func (f *osFile) ReadAt(p []byte, off int64) (n int, err error) {
 
 // WriteAt writes all of p, or fails; a write that was cut short by a full disk is tried again for the rest,
 // which then gives the reason.
+//
+// What was stored before an error stays, and n says how much.
 func (f *osFile) WriteAt(p []byte, off int64) (n int, err error) {
 	fd, err := f.use()
 	if err != nil || off < 0 {

@@ -49,6 +49,9 @@ type FS interface {
 }
 
 // File is an open file. All methods may be called concurrently, except Close.
+//
+// ReadAt and WriteAt are whole: fewer bytes than asked for only with an error, io.EOF at the end of the file. A file
+// that was removed, or renamed, can be used until Close.
 type File interface {
 	io.ReaderAt
 	io.WriterAt

@@ -140,6 +140,11 @@ func (s *Session) HoldEvents(held bool) {
 }
 
 // End ends the session in this process, because of err. Ending twice is fine: the first reason stays.
+//
+//	under the lock    err, state Lost, states and done closed, the watches taken out
+//	outside           watches closed, which takes the hub's lock first and this one after; the table of the hub
+//
+// err is set before done is closed: who has seen Done reads the reason.
 func (s *Session) End(err error) {
 	s.mu.Lock()
 	if s.mu.state == coordination.Lost {
@@ -182,6 +187,8 @@ func (s *Session) resync() {
 }
 
 // enterLocked enters a state and leaves it for the reader in place of an older one.
+//
+// states has room for one, and only this writes to it, under mu: so the send never blocks.
 func (s *Session) enterLocked(state coordination.State) {
 	s.mu.state, s.mu.since = state, s.hub.now()
 	select {

@@ -52,6 +52,8 @@ func (f *files) open(o Options) (err error) {
 }
 
 // makeDirectory makes a directory and its missing parents, durably.
+//
+// Each parent is synced after its child was made: a directory that is synced below a name that was not is lost.
 func makeDirectory(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil {
 		return nil

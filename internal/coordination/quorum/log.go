@@ -318,6 +318,12 @@ func (s *logStore) reserve(seg *segment) {
 
 // DeleteRange implements raft.LogStore: entries go from the start, since a snapshot has them, or from the
 // end, since a leader has others.
+//
+//	entries 101..200 in the log          what raft asks for         what is done
+//	start of them                        101..150                   base is 151, whole segments go
+//	all, covered                         up to 200, snapshot 200    a new segment begins at 201
+//	end of them                          190..200                   a cut at 190
+//	the middle                           120..130                   refused: raft never asks for it
 func (s *logStore) DeleteRange(first, last uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -367,6 +373,8 @@ func (s *logStore) cutLocked(from uint64) error {
 
 // dropLocked removes segments without an entry that counts. Should any stay, or come back after a crash,
 // the snapshot tells when the log is opened that they are superfluous.
+//
+// The active segment always stays, also if nothing in it counts.
 func (s *logStore) dropLocked() error {
 	var errs []error
 	for len(s.segments) > 1 && s.segments[0].last < s.base {

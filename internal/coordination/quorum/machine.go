@@ -95,6 +95,8 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 // Restore implements raft.FSM, for a snapshot that another voter sent.
+//
+// With one voter there is nobody who sends one. The tree is read before anything is replaced.
 func (m *machine) Restore(r io.ReadCloser) error {
 	t, err := tree.Read(r)
 	if err != nil {

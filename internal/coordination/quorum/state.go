@@ -215,6 +215,10 @@ func (s *stateStore) put(key, value []byte) bool {
 }
 
 // write overwrites the older slot.
+//
+//	a crash during      the slot                   after the next start
+//	the write           the older one is torn      the newer one counts: raft had not been answered
+//	the sync            torn or whole              either; whole is as if the answer had been given
 func (s *stateStore) write() error {
 	next := s.sequence + 1
 	slot, err := appendSlot(nil, next, s.values)
@@ -244,6 +248,8 @@ func (s *stateStore) Get(key []byte) ([]byte, error) {
 }
 
 // SetUint64 implements raft.StableStore. The value waits for the next Set.
+//
+// A value that waits is lost with a crash, which is as if the candidate had never stood.
 func (s *stateStore) SetUint64(key []byte, value uint64) error {
 	if s.put(key, binary.BigEndian.AppendUint64(nil, value)) {
 		s.waiting = true

@@ -252,6 +252,9 @@ func (s *Store) fail(err error) {
 
 // failRaft is fail for errors that raft would panic about, in a goroutine of its own, and take the whole
 // process with it. Its goroutine ends here instead.
+//
+// Goexit runs the deferred calls of raft's goroutine and ends only that one. While raft is being made there is no such
+// goroutine yet, and the error goes back to the caller.
 func (s *Store) failRaft(err error) {
 	s.life.Lock()
 	running := s.life.running
@@ -263,6 +266,8 @@ func (s *Store) failRaft(err error) {
 }
 
 // begin counts a command that raft will answer; false means that none is taken any more.
+//
+// The count rises under life, together with the look at ending: Close sets that first, so its Wait misses no command.
 func (s *Store) begin() bool {
 	s.life.Lock()
 	defer s.life.Unlock()

@@ -177,6 +177,7 @@ func (p *parser) int32() int32 {
 }
 
 // count is an unsigned varint that fits an int64.
+// Sizes, ids and timeouts are never negative, so they need no sign.
 func (p *parser) count() int64 {
 	v, n := binary.Uvarint(p.rest)
 	if n <= 0 || int64(v) < 0 {
@@ -226,6 +227,9 @@ func (p *parser) ops() []coordination.Op {
 }
 
 // op is one operation. What Limits.Validate lets through passes, and nothing else.
+//
+// The log is checked as strictly as a client's request: a command that Apply could not carry out must be found here,
+// where it is an error of the store, and not there, where it is a bug.
 func (p *parser) op() coordination.Op {
 	kind := p.byte()
 	op := coordination.Op{

@@ -56,6 +56,8 @@ func (n *node) stat() coordination.Stat {
 }
 
 // session is what a tree knows about an open session.
+// Ephemeral nodes are listed twice, here and by their owner field, so that ending a session costs what it owns and not
+// a walk over the tree; the two always agree.
 type session struct {
 	owner         Owner
 	timeoutMillis int64
@@ -64,6 +66,7 @@ type session struct {
 
 // Owner says which process opened a session in process: a node of the cluster, and its life, a number
 // drawn anew with every start.
+// The life tells a restarted process from the one before: its sessions are nobody's any more.
 type Owner struct {
 	Node int32
 	Life uint64
@@ -111,6 +114,8 @@ func (t *Tree) Children(path string) ([]string, coordination.Stat, error) {
 
 // Walk calls yield with every node at and below path, parents first and siblings in the order of names,
 // until it returns false. A missing path has none.
+//
+// It is of one tree, whatever is committed meanwhile.
 func (t *Tree) Walk(path string, yield func(path string, data []byte, stat coordination.Stat) bool) {
 	if n := find(t.root, path); n != nil {
 		walk(path, n, yield)

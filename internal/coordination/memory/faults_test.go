@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,4 +326,40 @@ func TestMirrorCatchesUp(t *testing.T) {
 		stop()
 		wants(t, <-ended, context.Canceled)
 	})
+}
+
+// Mirror reads again what the store did not answer.
+func TestMirrorTriesAgain(t *testing.T) { synctest.Test(t, mirrorTriesAgain) }
+
+func mirrorTriesAgain(t *testing.T) {
+	store := New(Options{})
+	defer store.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := open(t, store)
+	var reads atomic.Int32
+	store.Inject(func(o Operation) Fault {
+		if (o.Name == "get" || o.Name == "children") && reads.Add(1) <= 3 {
+			return Fault{Outcome: NotSent}
+		}
+		return Fault{}
+	})
+	delivered, ended := make(chan string), make(chan error, 1)
+	go func() {
+		ended <- coordination.Mirror(ctx, s, "/a", func(changes []coordination.MirrorChange) {
+			for _, c := range changes {
+				delivered <- c.Path + string(c.Data)
+			}
+		})
+	}()
+	if _, _, err := s.Create(ctx, "/a", []byte("x"), coordination.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-delivered; got != "/ax" {
+		t.Errorf("delivered %q", got)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
 }

@@ -18,6 +18,9 @@ func (a *API) envelope(_ context.Context, r *Request, q *kmsg.EnvelopeRequest) f
 }
 
 // enclosed answers the request in an envelope.
+//
+// Only rows that are marked as forwarded may be inside: a broker must not do by another's hand what it could
+// ask for itself, and an envelope within one has no meaning.
 func (a *API) enclosed(ctx context.Context, r *Request, q *kmsg.EnvelopeRequest) *kmsg.EnvelopeResponse {
 	response := respondTo(r, kmsg.NewPtrEnvelopeResponse())
 	inner := &Request{Conn: r.Conn, frame: r.frame, pools: r.pools, forwarded: true}

@@ -92,6 +92,10 @@ const principalVersion = 0
 
 // principalOf is who asked, as Kafka serialises it: a version, the two halves of User:name, and whether a
 // delegation token proved it.
+//
+//	version int16 (0) | type compact string | name compact string | token authenticated bool | tags
+//
+// as DefaultKafkaPrincipalBuilder of Kafka writes it, so that controllers of both kinds read it.
 func principalOf(r *Request) []byte {
 	kind, name := "User", "ANONYMOUS"
 	if r.Conn != nil {

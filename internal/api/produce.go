@@ -192,6 +192,9 @@ func (a *API) topicName(byID bool, name string, id [16]byte) (string, error) {
 
 // appendOne appends one batch and fills in its answer. What it returns is to be waited for, unless its
 // partition is nil.
+//
+// The checks go from cheap to expensive, and each has its own code: a client that refreshes its metadata for
+// NOT_LEADER_OR_FOLLOWER must not have paid for decompression on this side first.
 func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records []byte, acks replica.Acks, version int16, answer *kmsg.ProduceResponseTopicPartition) (produceWait, error) {
 	var wait produceWait
 	if protocol.IsInternalTopic(tp.Topic) {
@@ -233,6 +236,9 @@ func (a *API) appendOne(ctx context.Context, tp protocol.TopicPartition, records
 // toWaitFor is the wait for a batch to be committed by all in-sync replicas; none where it is. Alone in the set the
 // append has committed itself, and the answer leaves from the reader. Where the set has become too small since it
 // was looked at, that is no promise.
+//
+// NOT_ENOUGH_REPLICAS_AFTER_APPEND tells that the batch is in the log all the same; a producer that is
+// idempotent may send it again without making a second one.
 func toWaitFor(p *replica.Partition, epoch protocol.LeaderEpoch, end protocol.Offset) (produceWait, error) {
 	if !p.Committed(epoch, end) {
 		return produceWait{partition: p, epoch: epoch, end: end}, nil

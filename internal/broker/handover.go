@@ -62,6 +62,7 @@ type remainingError struct {
 	first      protocol.TopicPartition
 }
 
+// Error counts what remains and names the first, which is where an operator looks.
 func (e *remainingError) Error() string {
 	return fmt.Sprintf("%d partitions have no other replica that may lead, the first is %s", e.partitions, e.first)
 }

@@ -24,6 +24,8 @@ const otherFiles = 500
 
 // segmentFiles is how many segment files are open at most where the process may have limit descriptors: a
 // quarter of them, since connections need the rest.
+//
+// Open files are a cache: a log that needs one more than this closes the one that was used longest ago.
 func segmentFiles(limit int) int {
 	if limit == 0 {
 		return 4000

@@ -21,6 +21,11 @@ func configCommand(c *common) *cobra.Command {
 var resourceTypes = []string{"topic", "broker", "broker-default", "group", "client-metrics"}
 
 // parseResource reads what has properties: a type, and its name but for the defaults of all brokers.
+//
+//	topic NAME | broker ID | broker-default | group NAME | client-metrics NAME
+//
+// The defaults of all brokers are the broker with the empty name in the protocol, which nobody should have to
+// type.
 func parseResource(args []string) (kmsg.ConfigResourceType, string, error) {
 	kind, err := resourceType(args[0])
 	if err != nil {

@@ -26,6 +26,9 @@ func (c *configChanges) register(f *pflag.FlagSet, name, short string) {
 }
 
 // ops are the changes in the words of the request.
+//
+// A property that two flags name is not refused here: the broker does that, with INVALID_REQUEST for the whole
+// resource.
 func (c *configChanges) ops() ([]admin.ConfigOp, error) {
 	var ops []admin.ConfigOp
 	for _, kind := range []struct {

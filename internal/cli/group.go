@@ -13,6 +13,9 @@ func groupCommand(c *common) *cobra.Command {
 }
 
 // noGroup reports whether there is no such group, which brokers say in two ways.
+//
+// Up to version 5 of DescribeGroups a group that does not exist is Dead, from version 6 on it is an error
+// (KIP-1043).
 func noGroup(g admin.Group) bool {
 	return g.State == "Dead" || admin.CodeName(g.Err) == "GROUP_ID_NOT_FOUND"
 }

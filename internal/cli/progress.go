@@ -12,6 +12,8 @@ const progressEvery = 200 * time.Millisecond
 
 // progress is one line on standard error that tells a person how far a long work is. Where nobody looks
 // (a pipe, a file) it prints nothing.
+//
+// It goes to standard error and is wiped before anything else is printed, so that reports never mix with it.
 type progress struct {
 	w     io.Writer
 	last  time.Time

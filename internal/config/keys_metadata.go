@@ -3,8 +3,8 @@ package config
 // metadataKeys say who this node is, and how the quorum of Apache Kafka keeps metadata. Barnabas reads the
 // quorum's properties, so that files of Kafka load, and has its own store instead.
 //
-// Where neither node.id nor broker.id is set, a broker keeps the id of its directories; a new one among several draws one
-// above reserved.broker.max.id (broker.id.generation.enable).
+// Where neither node.id nor broker.id is set, a broker keeps the id of its directories; a new one among several draws
+// one above reserved.broker.max.id (broker.id.generation.enable).
 var metadataKeys = []Key{
 	{Name: "alter.config.policy.class.name", Type: Class,
 		Doc: "Class that may refuse changes of configurations. Barnabas loads no classes and stops the start where one is named."},

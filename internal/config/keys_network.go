@@ -2,8 +2,8 @@ package config
 
 // networkKeys are the listeners, the connections, and the threads and queues behind them.
 //
-// 2147483647 connections means no limit; -1 as a socket's buffer, and none at all, leaves its size to the system. Numbers of
-// threads have no effect: there are no pools here. They load, and change by the same rules, since files and
+// 2147483647 connections means no limit; -1 as a socket's buffer, and none at all, leaves its size to the system.
+// Numbers of threads have no effect: there are no pools here. They load, and change by the same rules, since files and
 // tools set them.
 var networkKeys = []Key{
 	{Name: "advertised.listeners", Type: List, Rule: nonEmptyListOf(),

@@ -58,6 +58,9 @@ func Read(files vfs.FS, dir string) (*Image, error) {
 }
 
 // baseOf is the offset that a file's name begins with; -1 where it is none.
+//
+//	00000000000000000412.log                      a segment: the offset of its first record
+//	00000000000000000412-0000000003.checkpoint    a snapshot: the offset behind its last one, and the epoch
 func baseOf(name string) P.Offset {
 	digits, _, _ := strings.Cut(name, ".")
 	digits, _, _ = strings.Cut(digits, "-")
@@ -135,6 +138,9 @@ func (r *reader) batches(name string, from P.Offset) error {
 }
 
 // stopped notes that bytes are no batch. Zeros are what is left of a preallocated file.
+//
+// A damaged tail is no error: Kafka itself truncates it when it starts. A damaged snapshot is one, since what
+// is before the log cannot be had from anywhere else.
 func (r *reader) stopped(f io.ReaderAt, path string, position, size int64, err error) error {
 	if corrupt := new(record.CorruptError); !errors.Is(err, record.ErrShort) && !errors.As(err, &corrupt) {
 		return err

@@ -39,6 +39,8 @@ const (
 const frameVersion = 1
 
 // header reads the frame of a record.
+//
+// The frame version stands in front so that the frame itself could change. It never has.
 func header(r *wire.Reader) (kind, version int16, err error) {
 	frame, k, v := r.Uvarint(), r.Uvarint(), r.Uvarint()
 	switch {

@@ -29,6 +29,8 @@ type Delta struct {
 }
 
 // PartitionChange is one changed partition.
+//
+// The states are shared with the images and must not be changed.
 type PartitionChange struct {
 	P.TopicPartition
 	// TopicID is that of the topic that the change belongs to.

@@ -16,10 +16,10 @@ import (
 //	                          ◀──────────────────
 //	                      truncation: reactivate
 //
-//	           size    index              file
-//	active     grows   in memory, growing open as long as it is used
-//	closed     fixed   loaded when needed the same
-//	gone       fixed   dropped            kept open by slices alone
+//	           size     index                 file
+//	active     grows    in memory, grows      open as long as it is used
+//	closed     fixed    loaded when needed    the same
+//	gone       fixed    dropped               kept open by slices alone
 //
 // A segment that is gone never comes back: a new one with the same base is another value, so a pointer that was
 // loaded before cannot be mistaken for it.

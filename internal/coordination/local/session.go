@@ -11,13 +11,17 @@ import (
 
 // Session is a session of this process. Its state is steered by the store: Suspend, Resume, End.
 //
-//	             Suspend                 a call        an event of a watch
-//	Connected ───────────▶ Suspended     Connected     goes on            delivered
-//	          ◀───────────               Suspended     waits (Admit)      held back, merged
-//	      │      Resume       │          Lost          fails with Err     none any more
-//	      │ End, expired      │ End
-//	      ▼                   ▼
-//	     Lost ◀───────────────┘
+//	             Suspend
+//	Connected ───────────▶ Suspended
+//	      │   ◀───────────     │
+//	      │      Resume        │ End
+//	      │ End, expired       │
+//	      └──────▶ Lost ◀──────┘
+//
+//	             a call             an event of a watch
+//	Connected    goes on            delivered
+//	Suspended    waits (Admit)      held back, merged
+//	Lost         fails with Err     none any more
 //
 // A suspended session may have been ended by the store already, and cannot know: it learns that when it is
 // connected again, as a client does whose connection is cut. Deadline says from when on it must not be relied on.

@@ -70,8 +70,8 @@ func (x watchIndex) notify(c tree.Change) {
 }
 
 // watch is one watch of a session.
-// Its goroutine is [coordination.EventQueue]'s Run, from the queue to the reader; it ends with Close, and Hub.Close waits
-// for it.
+// Its goroutine is [coordination.EventQueue]'s Run, from the queue to the reader; it ends with Close, and Hub.Close
+// waits for it.
 type watch struct {
 	*coordination.EventQueue
 	session *Session

@@ -135,8 +135,8 @@ type Marker struct {
 
 // mark appends a marker and applies it. The shard's lock is held.
 //
-// Coordinators of older epochs are refused by the partition (INVALID_PRODUCER_EPOCH and its like), whose log
-// knows the epoch of the last marker.
+// Coordinators of older epochs are refused by the partition (TRANSACTION_COORDINATOR_FENCED), whose log knows the epoch
+// of the last marker.
 func (s *shard[M]) mark(now Now, m Marker) error {
 	last, err := s.log.Append(s.runtime.context, markerBatch(m, now), s.epoch)
 	if err != nil {

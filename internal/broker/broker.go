@@ -77,7 +77,9 @@ type Broker struct {
 	chroot string
 	// holding has the session, which is another one after a shared store ended it.
 	holding holding
-	id      protocol.BrokerID
+	// heard is set when a controller has heard how the last life of this broker ended.
+	heard atomic.Bool
+	id    protocol.BrokerID
 	// clusterID is what a store that is shared with other brokers says; empty for one of this broker's own.
 	clusterID  string
 	replicas   *replica.Replicas

@@ -35,6 +35,8 @@ func (b *Broker) join(ctx, running context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("no metadata came from a controller: %w", ctx.Err())
 	}
+	b.heard.Store(true)
+	b.background.Go(b.dirs.Heard) // whoever controls has written down what it means for the in-sync sets
 	b.server.Start()
 	b.background.Go(b.forgetTopics) // a crash may have come between a deletion and the tombstones
 	b.background.Go(func() { b.dirs.Run(running) })

@@ -102,7 +102,9 @@ func (b *Broker) tryRejoin(running context.Context) error {
 	}
 	if err == nil {
 		r := b.registration()
-		r.Stopped = znode.StopClean // the process lives: nothing of its logs can be missing
+		if b.heard.Load() { // the process lives: nothing of its logs can be missing that was there then
+			r.Stopped = znode.StopClean
+		}
 		err = b.register(running, s, r)
 	}
 	if err != nil {

@@ -80,16 +80,31 @@ func bounces(d metadata.Delta) []metadata.Change {
 }
 
 // reachAll starts telling the living brokers that are not told yet. What a broker hears first is everything,
-// so that it waits until no state is in doubt.
+// so that it waits until no state is in doubt. It also
+// learns by it that a loss of records which it told of is written down, and that it need not tell of it again.
 func (t *term) reachAll() {
 	if len(t.look.state) > 0 {
 		return
 	}
 	for _, b := range t.cluster.image.Brokers() {
-		if t.queues[b.ID] == nil {
+		if t.queues[b.ID] == nil && !t.lossUnwritten(b.ID) {
 			t.reach(b)
 		}
 	}
+}
+
+// lossUnwritten reports whether a broker is a member, by the state of some partition, that may have lost records in
+// its last stop, and the state does not show it yet: the store does not answer, or the controller still waits for
+// other brokers.
+func (t *term) lossUnwritten(id P.BrokerID) bool {
+	if complete(t.cluster.stops[id]) {
+		return false
+	}
+	return len(t.partitions(func(p *metadata.Partition) bool {
+		return p.LeaderEpoch != P.NoLeaderEpoch && // its znode is damaged: nothing will be written
+			(slices.Contains(p.ISR, id) || slices.Contains(p.Eligible, id)) &&
+			!slices.Contains(p.Doubtful, id) && t.cluster.standing(p, id) == bounced
+	})) > 0
 }
 
 // meet takes the registered brokers over into the image.

@@ -17,6 +17,7 @@ import (
 //	verification finds damage         one suspect more
 //	kill -9, start in the same boot   unchanged: believed (SameBoot)
 //	power cut, or another boot        another boot id: not believed (Scan), written anew when Load has scanned
+//	a controller has heard of a loss  no longer unheard
 //	the directory fails               removed, if the disk lets it: not believed
 //	moved or copied elsewhere         another path: not believed
 const bootFile = ".barnabas-boot"
@@ -30,6 +31,14 @@ type boot struct {
 	path string
 	// suspects are folders that must be scanned, sorted.
 	suspects []string
+	// unheard is set where records may have been lost and no controller has heard of it yet ([Set.Heard]): a
+	// life that ends before must not pass for one that only was killed.
+	unheard bool
+}
+
+// equal reports whether both say the same.
+func (b boot) equal(o boot) bool {
+	return b.id == o.id && b.path == o.path && b.unheard == o.unheard && slices.Equal(b.suspects, o.suspects)
 }
 
 // readBoot reads .barnabas-boot in dir. Whatever is not a whole file of our own says nothing: then the
@@ -56,6 +65,8 @@ func readBoot(files vfs.FS, dir string) (boot, error) {
 			b.id = value
 		case "path":
 			b.path = value
+		case "unheard":
+			b.unheard = value == "true"
 		case "suspect":
 			b.suspects = append(b.suspects, value)
 		}
@@ -66,6 +77,9 @@ func readBoot(files vfs.FS, dir string) (boot, error) {
 // write stores b in dir, durably: a suspect that is forgotten would be served.
 func (b boot) write(files vfs.FS, dir string) error {
 	text := fmt.Appendf(nil, "version=0\nboot.id=%s\npath=%s\n", b.id, b.path)
+	if b.unheard {
+		text = append(text, "unheard=true\n"...)
+	}
 	slices.Sort(b.suspects)
 	for _, folder := range b.suspects {
 		text = fmt.Appendf(text, "suspect=%s\n", folder)

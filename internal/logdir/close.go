@@ -70,13 +70,14 @@ func (s *Set) closeDirectory(ctx context.Context, d *directory, dirty []string) 
 	if err != nil && d.err() != nil {
 		return err
 	}
-	next := boot{id: d.boot.id, path: d.path, suspects: slices.Clone(d.boot.suspects)}
-	for _, folder := range dirty {
-		if !slices.Contains(next.suspects, folder) {
-			next.suspects = append(next.suspects, folder)
+	remember := func(b *boot) {
+		for _, folder := range dirty {
+			if !slices.Contains(b.suspects, folder) {
+				b.suspects = append(b.suspects, folder)
+			}
 		}
 	}
-	if e := s.report(d, s.writeBoot(d, next)); e != nil {
+	if e := s.report(d, s.amendBoot(d, remember)); e != nil {
 		return errors.Join(err, e)
 	}
 	if err != nil || len(dirty) > 0 {

@@ -257,7 +257,7 @@ func (s *Set) finishDirectory(d *directory, tasks []*task) error {
 			return err
 		}
 	}
-	next := boot{id: s.options.BootID, path: d.path}
+	next := boot{id: s.options.BootID, path: d.path, unheard: s.ended.lossy()}
 	for _, t := range tasks {
 		if t.damage != nil {
 			next.suspects = append(next.suspects, t.found.Folder)
@@ -289,7 +289,23 @@ func (s *Set) writeBoot(d *directory, next boot) error {
 	d.writing.lock()
 	defer d.writing.unlock()
 	slices.Sort(next.suspects)
-	if next.id == d.boot.id && next.path == d.boot.path && slices.Equal(next.suspects, d.boot.suspects) {
+	return s.replaceBoot(d, next)
+}
+
+// amendBoot changes what the boot file says.
+func (s *Set) amendBoot(d *directory, edit func(*boot)) error {
+	d.writing.lock()
+	defer d.writing.unlock()
+	next := d.boot
+	next.suspects = slices.Clone(next.suspects)
+	edit(&next)
+	slices.Sort(next.suspects)
+	return s.replaceBoot(d, next)
+}
+
+// replaceBoot needs d.writing.
+func (s *Set) replaceBoot(d *directory, next boot) error {
+	if next.equal(d.boot) {
 		return nil
 	}
 	if err := next.write(s.files, d.path); err != nil {

@@ -66,7 +66,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// What the last life was is still known when this one has loaded its logs, and written its own boot.
+// What the last life was is still known when this one has loaded its logs, and written its own boot. A loss is
+// told until a controller has heard of it.
 func TestStopped(t *testing.T) {
 	w := newWorld(t, vfs.NewMemory())
 	told := func(want log.Trust, earlier bool) *Set {
@@ -80,9 +81,16 @@ func TestStopped(t *testing.T) {
 	s := told(log.Clean, false)
 	w.make(t, s, partition("t", 0))
 	kill(s)
+	s = told(log.Scan, true)
+	s.Heard()
+	kill(s)
 	kill(told(log.SameBoot, true))
 	w.options.BootID = "boot-2"
 	kill(told(log.Scan, true))
+	stop(t, told(log.Scan, true))
+	s = told(log.Scan, true)
+	s.Heard()
+	kill(s)
 	stop(t, told(log.SameBoot, true))
 	kill(told(log.Clean, true))
 	must(t, w.options.FS.RemoveAll("/data"))

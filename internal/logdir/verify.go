@@ -71,14 +71,12 @@ func (s *Set) verify(ctx context.Context) time.Duration {
 // suspect remembers durably that a partition is damaged, whatever marker or boot id say.
 func (s *Set) suspect(e *entry) {
 	d, folder := e.dir, e.partition.String()
-	d.writing.lock()
-	next := d.boot
-	next.suspects = slices.Clone(next.suspects)
-	d.writing.unlock()
-	if !slices.Contains(next.suspects, folder) {
-		next.suspects = append(next.suspects, folder)
+	remember := func(b *boot) {
+		if !slices.Contains(b.suspects, folder) {
+			b.suspects = append(b.suspects, folder)
+		}
 	}
-	if err := s.report(d, s.writeBoot(d, next)); err != nil {
+	if err := s.report(d, s.amendBoot(d, remember)); err != nil {
 		s.logger.Warn("cannot remember that a partition is damaged", "partition", e.partition, "error", err)
 	}
 }

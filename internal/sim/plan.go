@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
@@ -184,12 +185,12 @@ func expiryFault(d dice, n uint64, p plan) fault {
 func storeTroubleFault(d dice, n uint64, _ plan) fault {
 	lasts := d.between(100*time.Millisecond, 3*time.Second, "trouble", n)
 	return fault{kind: "store trouble", text: fmt.Sprintf("for %v", lasts), do: func(_ context.Context, w *world) {
-		operations := uint64(0)
+		var operations atomic.Uint64 // of all brokers, which come at the same time
 		w.store.Inject(func(o memory.Operation) memory.Fault {
-			operations++
-			f := memory.Fault{Delay: d.between(0, 20*time.Millisecond, "store delay", operations+n<<32)}
-			if o.Name != "open" && o.Name != "close" && d.chance(0.15, "store outcome", operations+n<<32) {
-				f.Outcome = memory.Outcome(1 + d.throw("which outcome", operations+n<<32)%3)
+			at := operations.Add(1) + n<<32
+			f := memory.Fault{Delay: d.between(0, 20*time.Millisecond, "store delay", at)}
+			if o.Name != "open" && o.Name != "close" && d.chance(0.15, "store outcome", at) {
+				f.Outcome = memory.Outcome(1 + d.throw("which outcome", at)%3)
 			}
 			return f
 		})

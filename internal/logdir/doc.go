@@ -32,6 +32,7 @@
 //	boot.id=<the kernel's boot id>
 //	path=<the directory, so that a copy of it is not trusted>
 //	suspect=<folder of a partition that was found damaged, and is not trusted whatever else is said>
+//	unheard=true                     records may have been lost, and no controller has written that down yet
 //
 // Both files of ours are files, since Kafka refuses a log directory with a folder that it does not know.
 //

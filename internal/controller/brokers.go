@@ -102,8 +102,7 @@ func (t *term) lossUnwritten(id P.BrokerID) bool {
 	}
 	return len(t.partitions(func(p *metadata.Partition) bool {
 		return p.LeaderEpoch != P.NoLeaderEpoch && // its znode is damaged: nothing will be written
-			(slices.Contains(p.ISR, id) || slices.Contains(p.Eligible, id)) &&
-			!slices.Contains(p.Doubtful, id) && t.cluster.standing(p, id) == bounced
+			(slices.Contains(p.ISR, id) || slices.Contains(p.Eligible, id)) && t.cluster.lostUnwritten(p, id)
 	})) > 0
 }
 

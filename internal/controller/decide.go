@@ -110,7 +110,7 @@ func choose(c *cluster, tp P.TopicPartition, p *metadata.Partition) verdict {
 func (c *cluster) doubtful(p *metadata.Partition) []P.BrokerID {
 	ids := slices.Clone(p.Doubtful)
 	for _, id := range slices.Concat(p.ISR, without(p.Eligible, p.ISR)) {
-		if !slices.Contains(ids, id) && c.standing(p, id) == bounced && !complete(c.stops[id]) {
+		if c.lostUnwritten(p, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -151,9 +151,7 @@ func (c *cluster) elect(p *metadata.Partition) (verdict, bool) {
 		return verdict{next: next, why: "elected"}, true
 	}
 	alive := c.filter(p, func(m member) bool { return m == bounced })
-	complete := slices.DeleteFunc(slices.Clone(alive), func(id P.BrokerID) bool {
-		return slices.Contains(p.Doubtful, id) || !complete(c.stops[id])
-	})
+	complete := slices.DeleteFunc(slices.Clone(alive), func(id P.BrokerID) bool { return c.lost(p, id) })
 	switch {
 	case len(complete) > 0:
 		return c.lead(p, c.pick(p, complete), "elected after a restart"), true

@@ -45,9 +45,15 @@ func (c *cluster) eligible(topic string, p, next *metadata.Partition) []P.Broker
 	return ids
 }
 
-// lost reports whether a broker may have lost records by a restart since the state of p was written.
+// lost reports whether a broker may have lost records by a restart since the state of p was written, or before, as
+// the state says.
 func (c *cluster) lost(p *metadata.Partition, id P.BrokerID) bool {
-	return slices.Contains(p.Doubtful, id) || c.standing(p, id) == bounced && !complete(c.stops[id])
+	return slices.Contains(p.Doubtful, id) || c.lostUnwritten(p, id)
+}
+
+// lostUnwritten reports whether a broker may have lost records by a restart that the state of p does not show yet.
+func (c *cluster) lostUnwritten(p *metadata.Partition, id P.BrokerID) bool {
+	return !slices.Contains(p.Doubtful, id) && c.standing(p, id) == bounced && !complete(c.stops[id])
 }
 
 // mayLead lists the eligible replicas outside of the in-sync set that live and have lost nothing.

@@ -264,7 +264,7 @@ func (s *Set) finishDirectory(d *directory, tasks []*task) error {
 		}
 	}
 	next.suspects = append(next.suspects, s.unopened(d, tasks)...)
-	return s.writeBoot(d, next)
+	return s.amendBoot(d, func(b *boot) { *b = next })
 }
 
 // unopened lists the folders that a power cut may have damaged and that nobody has looked at: once the boot
@@ -283,16 +283,8 @@ func (s *Set) unopened(d *directory, tasks []*task) []string {
 	return out
 }
 
-// writeBoot replaces the boot file if it says something new. After the kill of a process it mostly does not,
-// and the start writes nothing.
-func (s *Set) writeBoot(d *directory, next boot) error {
-	d.writing.lock()
-	defer d.writing.unlock()
-	slices.Sort(next.suspects)
-	return s.replaceBoot(d, next)
-}
-
-// amendBoot changes what the boot file says.
+// amendBoot changes what the boot file says, and writes it if that is something new. After the kill of a process it
+// mostly is not, and the start writes nothing.
 func (s *Set) amendBoot(d *directory, edit func(*boot)) error {
 	d.writing.lock()
 	defer d.writing.unlock()
@@ -300,11 +292,6 @@ func (s *Set) amendBoot(d *directory, edit func(*boot)) error {
 	next.suspects = slices.Clone(next.suspects)
 	edit(&next)
 	slices.Sort(next.suspects)
-	return s.replaceBoot(d, next)
-}
-
-// replaceBoot needs d.writing.
-func (s *Set) replaceBoot(d *directory, next boot) error {
 	if next.equal(d.boot) {
 		return nil
 	}

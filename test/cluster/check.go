@@ -87,12 +87,12 @@ type copyOf struct {
 }
 
 // compareLogs holds the logs of all replicas against each other.
-func compareLogs(brokers []*process, partitions int) (string, error) {
+func compareLogs(brokers []*broker, partitions int) (string, error) {
 	records := 0
 	for partition := range partitions {
 		all := map[protocol.Offset]copyOf{}
 		for _, b := range brokers {
-			folder := filepath.Join(b.dir, "data", fmt.Sprintf("%s-%d", topic, partition))
+			folder := filepath.Join(b.Dir, "data", fmt.Sprintf("%s-%d", topic, partition))
 			err := readLog(folder, func(offset protocol.Offset, epoch protocol.LeaderEpoch, value string) error {
 				one, there := all[offset]
 				if there && (one.epoch != epoch || one.value != value) {

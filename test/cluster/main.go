@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination/zookeeper/zktest"
+	"github.com/barnabas-mq/barnabas/test/process"
 )
 
 // session is zookeeper.session.timeout.ms of the brokers.
@@ -75,7 +76,7 @@ func run(ctx context.Context, o options) (err error) {
 	defer zk.Kill()
 	c := &cluster{random: rand.New(rand.NewPCG(o.seed, 0))}
 	for id := range 3 {
-		c.brokers = append(c.brokers, &process{program: o.program, id: id, dir: filepath.Join(o.dir, fmt.Sprintf("broker-%d", id)), zookeeper: zk.Address})
+		c.brokers = append(c.brokers, newBroker(o, id, zk.Address))
 	}
 	defer c.kill()
 	report, err := c.prove(ctx, o)
@@ -91,9 +92,27 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
+// broker is one of the cluster.
+type broker struct {
+	process.Broker
+	id int
+}
+
+// newBroker is a broker that may start for longer than the session of its earlier life lasts, which it waits for.
+func newBroker(o options, id int, zookeeper string) *broker {
+	return &broker{id: id, Broker: process.Broker{
+		Program: o.program, Dir: filepath.Join(o.dir, fmt.Sprintf("broker-%d", id)), StartLimit: time.Minute,
+		Overrides: []string{
+			"http.listener=", fmt.Sprintf("broker.id=%d", id), "zookeeper.connect=" + zookeeper + "/cluster",
+			fmt.Sprintf("zookeeper.session.timeout.ms=%d", session.Milliseconds()), "replica.lag.time.max.ms=3000",
+			"offsets.topic.num.partitions=4", "auto.create.topics.enable=false",
+		},
+	}}
+}
+
 // cluster is the brokers, and what is known of them.
 type cluster struct {
-	brokers []*process
+	brokers []*broker
 	random  *rand.Rand
 	load    *load
 	// outages is the longest time until all partitions were acknowledged again, by kind of fault.
@@ -104,14 +123,14 @@ type cluster struct {
 // kill ends whatever still runs.
 func (c *cluster) kill() {
 	for _, b := range c.brokers {
-		b.kill()
+		b.Kill()
 	}
 }
 
 // prove is a whole run.
 func (c *cluster) prove(ctx context.Context, o options) (string, error) {
 	c.outages, c.counts = map[string]time.Duration{}, map[string]int{}
-	if err := c.startAll(); err != nil {
+	if err := start(c.brokers); err != nil {
 		return "", err
 	}
 	var err error
@@ -133,7 +152,7 @@ func (c *cluster) prove(ctx context.Context, o options) (string, error) {
 		return "", err
 	}
 	for _, b := range c.brokers {
-		if err := b.stop(); err != nil {
+		if err := b.Stop(); err != nil {
 			return "", err
 		}
 	}
@@ -151,13 +170,14 @@ func (c *cluster) prove(ctx context.Context, o options) (string, error) {
 	return strings.TrimSpace(text.String()), nil
 }
 
-func (c *cluster) startAll() error {
-	errs := make(chan error, len(c.brokers))
-	for _, b := range c.brokers {
-		go func() { errs <- b.start() }()
+// start starts brokers side by side.
+func start(brokers []*broker) error {
+	errs := make(chan error, len(brokers))
+	for _, b := range brokers {
+		go func() { errs <- b.Start() }()
 	}
 	var all []error
-	for range c.brokers {
+	for range brokers {
 		all = append(all, <-errs)
 	}
 	return errors.Join(all...)
@@ -166,7 +186,7 @@ func (c *cluster) startAll() error {
 func (c *cluster) addresses() []string {
 	var all []string
 	for _, b := range c.brokers {
-		all = append(all, b.address)
+		all = append(all, b.Address)
 	}
 	return all
 }
@@ -210,50 +230,42 @@ func (c *cluster) round(ctx context.Context, kind string) error {
 }
 
 // victims are the brokers that a fault is for.
-func (c *cluster) victims(ctx context.Context, kind string) ([]*process, error) {
+func (c *cluster) victims(ctx context.Context, kind string) ([]*broker, error) {
 	leader, controller, err := c.load.heads(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch kind {
 	case "leader", "pause":
-		return []*process{c.brokers[leader]}, nil
+		return []*broker{c.brokers[leader]}, nil
 	case "controller":
-		return []*process{c.brokers[controller]}, nil
+		return []*broker{c.brokers[controller]}, nil
 	case "follower", "stop":
-		return []*process{c.brokers[(int(controller)+1+c.random.IntN(2))%3]}, nil
+		return []*broker{c.brokers[(int(controller)+1+c.random.IntN(2))%3]}, nil
 	case "all":
 		return c.brokers, nil
 	}
 	return nil, fmt.Errorf("no fault %q", kind)
 }
 
-func (c *cluster) breakThem(ctx context.Context, kind string, victims []*process) error {
+func (c *cluster) breakThem(ctx context.Context, kind string, victims []*broker) error {
 	switch kind {
 	case "pause":
-		return victims[0].pause()
+		return victims[0].Pause()
 	case "stop":
-		return victims[0].stop()
+		return victims[0].Stop()
 	}
 	for _, b := range victims {
-		b.kill()
+		b.Kill()
 	}
 	return ctx.Err()
 }
 
-func (c *cluster) repair(kind string, victims []*process) error {
+func (c *cluster) repair(kind string, victims []*broker) error {
 	if kind == "pause" {
-		return victims[0].resume()
+		return victims[0].Resume()
 	}
-	errs := make(chan error, len(victims))
-	for _, b := range victims {
-		go func() { errs <- b.start() }()
-	}
-	var all []error
-	for range victims {
-		all = append(all, <-errs)
-	}
-	return errors.Join(all...)
+	return start(victims)
 }
 
 // wait lets time pass.

@@ -37,20 +37,20 @@ func fill(ctx context.Context, o options) error {
 	if err := os.WriteFile(ballast, make([]byte, filler), 0o600); err != nil {
 		return err
 	}
-	b := &process{program: o.program, dir: dir}
-	defer b.kill()
-	if err := b.start(); err != nil {
+	b := newBroker(o.program, dir)
+	defer b.Kill()
+	if err := b.Start(); err != nil {
 		return err
 	}
-	f := &filling{address: b.address}
+	f := &filling{address: b.Address}
 	if err := f.untilFull(ctx); err != nil {
 		return err
 	}
 	if err := f.readBack(ctx); err != nil {
 		return fmt.Errorf("on the full volume: %w", err)
 	}
-	b.kill()
-	if err := b.start(); err != nil {
+	b.Kill()
+	if err := b.Start(); err != nil {
 		return fmt.Errorf("a start on the full volume: %w", err)
 	}
 	if err := f.readBack(ctx); err != nil {

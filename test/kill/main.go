@@ -21,6 +21,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/test/process"
 )
 
 // options are the flags.
@@ -65,12 +67,12 @@ func run(ctx context.Context, o options) error {
 		}
 		o.dir = dir
 	}
-	b := &process{program: o.program, dir: o.dir}
-	defer b.kill()
-	if err := b.start(); err != nil {
+	b := newBroker(o.program, o.dir)
+	defer b.Kill()
+	if err := b.Start(); err != nil {
 		return err
 	}
-	l, err := newLoad(ctx, b.address, o.partitions, o.producers)
+	l, err := newLoad(ctx, b.Address, o.partitions, o.producers)
 	if err != nil {
 		return err
 	}
@@ -80,13 +82,13 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("%w; data kept in %s", err, o.dir)
 	}
 	l.stop()
-	report, err := check(ctx, b.address, l)
+	report, err := check(ctx, b.Address, l)
 	if err != nil {
 		return fmt.Errorf("%w; data kept in %s", err, o.dir)
 	}
 	fmt.Printf("%d kills: %s; %s; serving again after %v at most\n", o.rounds, report, l.admin.report(), restarts.Round(time.Millisecond))
 	if temporary {
-		b.kill()
+		b.Kill()
 		return os.RemoveAll(o.dir)
 	}
 	return nil
@@ -98,29 +100,29 @@ func run(ctx context.Context, o options) error {
 //
 // The times are drawn from the seed; what happens in them is the machine's, so that a seed repeats the plan of
 // a run and not the run.
-func rounds(ctx context.Context, o options, b *process, l *load, random *rand.Rand) (longest time.Duration, _ error) {
+func rounds(ctx context.Context, o options, b *process.Broker, l *load, random *rand.Rand) (longest time.Duration, _ error) {
 	for round := range o.rounds {
 		before := l.acknowledged()
-		pause := time.Duration(200+random.IntN(1300)) * time.Millisecond
-		if err := l.wait(ctx, before, pause); err != nil {
+		work := time.Duration(200+random.IntN(1300)) * time.Millisecond
+		if err := l.wait(ctx, before, work); err != nil {
 			return 0, fmt.Errorf("round %d: %w", round+1, err)
 		}
 		if random.IntN(5) == 0 {
-			if err := b.pause(ctx, o.pause); err != nil {
+			if err := pause(ctx, b, o.pause); err != nil {
 				return 0, fmt.Errorf("round %d: %w", round+1, err)
 			}
 			if err := l.wait(ctx, l.acknowledged(), 0); err != nil {
 				return 0, fmt.Errorf("round %d, after a stop: %w", round+1, err)
 			}
 		}
-		b.kill()
+		b.Kill()
 		if random.IntN(4) == 0 {
-			if err := b.startAndKill(time.Duration(random.IntN(150)) * time.Millisecond); err != nil {
+			if err := b.StartAndKill(time.Duration(random.IntN(150)) * time.Millisecond); err != nil {
 				return 0, fmt.Errorf("round %d: %w", round+1, err)
 			}
 		}
 		began := time.Now()
-		if err := b.start(); err != nil {
+		if err := b.Start(); err != nil {
 			return 0, fmt.Errorf("round %d: %w", round+1, err)
 		}
 		longest = max(longest, time.Since(began))
@@ -129,4 +131,25 @@ func rounds(ctx context.Context, o options, b *process, l *load, random *rand.Ra
 		}
 	}
 	return longest, l.wait(ctx, l.acknowledged(), 0)
+}
+
+// newBroker is the broker that is killed. Its work in the background comes often enough for kills to hit it.
+func newBroker(program, dir string) *process.Broker {
+	return &process.Broker{Program: program, Dir: dir, StartLimit: 30 * time.Second, Overrides: []string{
+		"http.listener=", "log.initial.task.delay.ms=100", "log.retention.check.interval.ms=300", "log.cleaner.backoff.ms=200",
+		"log.flush.offset.checkpoint.interval.ms=500", "log.flush.start.offset.checkpoint.interval.ms=500",
+		"offsets.topic.num.partitions=4",
+	}}
+}
+
+// pause keeps the broker from running for a while.
+func pause(ctx context.Context, b *process.Broker, while time.Duration) error {
+	if err := b.Pause(); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(while):
+	case <-ctx.Done():
+	}
+	return b.Resume()
 }

@@ -1,0 +1,143 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// place has a port range of its own for each process, so that tests that run at once do not meet.
+func place(t *testing.T) *Place {
+	t.Helper()
+	p, err := NewPlace(t.TempDir(), 20000+os.Getpid()%10000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestLivesOfABroker(t *testing.T) {
+	p := place(t)
+	s, err := p.Barnabas("ours", "num.partitions=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.Address), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for life, end := range []func() error{func() error { s.Kill(); return nil }, s.Stop, s.Stop} {
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Value: make([]byte, 1<<10)}).FirstErr(); err != nil {
+			t.Fatalf("life %d: %v", life, err)
+		}
+		if err := s.ResetPeak(); err != nil {
+			t.Fatal(err)
+		}
+		u, err := s.Usage()
+		if err != nil || u.RSS < 1<<20 || u.Peak < u.RSS || u.CPU < 0 {
+			t.Errorf("%+v, %v", u, err)
+		}
+		if err := s.Start(t.Context()); err == nil {
+			t.Error("it was started twice")
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if s.Running() {
+			t.Error("it runs")
+		}
+		if _, err := s.Usage(); err == nil {
+			t.Error("what does not run has a usage")
+		}
+	}
+	s.Kill() // does nothing, as Stop
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStartThatFailsSaysWhy(t *testing.T) {
+	p := place(t)
+	s, err := p.Barnabas("ours", "log.retention.bytes=many")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "log.retention.bytes") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestPortsThatAreTakenAreLeftOut(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	number := taken.Addr().(*net.TCPAddr).Port
+	p := &Place{port: number}
+	if got, err := p.Port(); err != nil || got <= number {
+		t.Errorf("port %d after %d, %v", got, number, err)
+	}
+}
+
+func TestUsageCounts(t *testing.T) {
+	before, err := usage(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := make([]byte, 64<<20)
+	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+		for i := range fill {
+			fill[i]++
+		}
+	}
+	after, err := usage(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.CPU <= before.CPU || after.Peak < int64(len(fill)) {
+		t.Errorf("%+v, then %+v", before, after)
+	}
+	if _, err := usage(0); err == nil {
+		t.Error("process 0 has a usage")
+	}
+}
+
+func TestPoll(t *testing.T) {
+	tries := 0
+	err := poll(t.Context(), time.Microsecond, func() error {
+		if tries++; tries < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil || tries != 3 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+	hopeless := errors.New("hopeless")
+	if err := poll(t.Context(), time.Hour, func() error { return fmt.Errorf("it is %w", final{hopeless}) }); err == nil {
+		t.Error("no error")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := poll(ctx, time.Hour, func() error { return hopeless }); !errors.Is(err, hopeless) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

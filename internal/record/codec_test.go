@@ -220,6 +220,53 @@ func TestBombsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
+// TestZstdOfEverySize decompresses frames on both sides of the size up to which that happens at once, each with one
+// decompressor, so that every payload finds the buffer that the one before left.
+func TestZstdOfEverySize(t *testing.T) {
+	var d Decompressor
+	plain := sample(3*wholeMax, 9)
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 1, 1000, wholeMin, wholeMin + 1, wholeMax - 1, wholeMax, wholeMax + 1, 3 * wholeMax, 7} {
+		streamed := streamedZstd(t, encoder, plain[:n])
+		dense := bytes.Repeat([]byte{'x'}, n) // expands beyond the room that is made without a size
+		for _, c := range []struct {
+			name          string
+			payload, want []byte
+		}{
+			{"with its size", encoder.EncodeAll(plain[:n], nil), plain[:n]},
+			{"without", streamed, plain[:n]},
+			{"two frames", append(encoder.EncodeAll(plain[:n], nil), streamed...), append(bytes.Clone(plain[:n]), plain[:n]...)},
+			{"dense", encoder.EncodeAll(dense, nil), dense},
+			{"dense, no size", streamedZstd(t, encoder, dense), dense},
+			{"behind the first", append(encoder.EncodeAll(plain[:1], nil), encoder.EncodeAll(dense, nil)...), append(bytes.Clone(plain[:1]), dense...)},
+		} {
+			got, err := decompress(&d, Zstd, c.payload, guarded)
+			if err != nil || !bytes.Equal(got, c.want) {
+				t.Errorf("%d bytes %s: %d bytes, %v", n, c.name, len(got), err)
+			}
+			if n > 0 {
+				if _, err := decompress(&d, Zstd, c.payload[:len(c.payload)-2], guarded); err == nil {
+					t.Errorf("%d bytes %s: a cut payload is taken", n, c.name)
+				}
+			}
+		}
+	}
+}
+
+// streamedZstd compresses without saying the size.
+func streamedZstd(t *testing.T, encoder *zstd.Encoder, plain []byte) []byte {
+	var out bytes.Buffer
+	encoder.Reset(&out)
+	_, err := encoder.Write(plain)
+	if err := errors.Join(err, encoder.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 func TestZstdWindowsAreBounded(t *testing.T) {
 	for _, exponent := range []byte{18, 21, 31} { // windows of 256 MiB, 2 GiB, 2 TiB
 		frame := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3}, 1, 0, 0)

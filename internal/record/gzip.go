@@ -7,7 +7,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// chunkSize is how much gzip and zstd decompress at a time, in bytes: enough that few records lie across two
+// chunkSize is how much gzip and zstd streams decompress at a time, in bytes: enough that few records lie across two
 // chunks, and little enough to stay in the processor's cache until they have been looked at.
 const chunkSize = 32 << 10
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -165,20 +164,5 @@ func TestGroupLag(t *testing.T) {
 	deleted, err := c.DeleteGroups(t.Context(), []string{"nobody", "g"})
 	if err != nil || !errors.Is(deleted[0].Err, kerr.GroupIDNotFound) || deleted[1].Err != nil {
 		t.Errorf("%+v, %v", deleted, err)
-	}
-}
-
-func TestMeasureProduce(t *testing.T) {
-	c, address := newCluster(t)
-	create(t, c, "t", 1)
-	var acknowledged int
-	m, err := newClient(t, address).MeasureProduce(t.Context(), admin.Load{
-		Topic: "t", Records: 2500, Size: 10, Acknowledged: func(_ time.Duration, _ int) { acknowledged++ },
-	})
-	if err != nil || m.Records != 2500 || m.Bytes != 25000 || acknowledged != 2500 || m.Max() <= 0 {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if _, err := newClient(t, address, kgo.UnknownTopicRetries(0)).MeasureProduce(t.Context(), admin.Load{Topic: "nothing", Records: 1, Size: 1}); err == nil {
-		t.Error("nothing was written to")
 	}
 }

@@ -94,6 +94,9 @@ func dialer(timeout time.Duration) func(ctx context.Context, network, host strin
 // Close closes the connections; records that are still buffered are lost.
 func (c *Client) Close() { c.kafka.Close() }
 
+// Timeout is how long an operation may take, and how long a producer waits for any acknowledgement.
+func (c *Client) Timeout() time.Duration { return c.timeout }
+
 // Kafka is the client underneath.
 func (c *Client) Kafka() *kgo.Client { return c.kafka }
 

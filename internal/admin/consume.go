@@ -90,26 +90,27 @@ func (c *Client) fetchError(fetches kgo.Fetches) error {
 // deliver hands on the records before the ends. It returns those that were taken, and the partitions that
 // have reached their ends.
 func (r *Reading) deliver(fetches kgo.Fetches, each func(*kgo.Record) error) (taken []*kgo.Record, reached []TopicPartition, err error) {
-	for records := fetches.RecordIter(); !records.Done(); {
-		record := records.Next()
-		at := TopicPartition{record.Topic, record.Partition}
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		at := TopicPartition{p.Topic, p.Partition}
 		end := r.ranges[at].To
-		if end < 0 || record.Offset < end {
-			if !record.Attrs.IsControl() {
-				err = each(record)
-			}
-			if r.group != "" && (err == nil || errors.Is(err, ErrStop)) {
-				taken = append(taken, record)
-			}
+		for _, record := range p.Records {
 			if err != nil {
-				return taken, reached, err
+				return
+			}
+			if end < 0 || record.Offset < end {
+				if !record.Attrs.IsControl() {
+					err = each(record)
+				}
+				if r.group != "" && (err == nil || errors.Is(err, ErrStop)) {
+					taken = append(taken, record)
+				}
+			}
+			if end >= 0 && record.Offset+1 >= end && err == nil {
+				reached = append(reached, at)
 			}
 		}
-		if end >= 0 && record.Offset+1 >= end {
-			reached = append(reached, at)
-		}
-	}
-	return taken, reached, nil
+	})
+	return taken, reached, err
 }
 
 // byTopic are partitions as the client takes them.

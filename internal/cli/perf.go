@@ -4,7 +4,7 @@ import "github.com/spf13/cobra"
 
 func perfCommand(c *common) *cobra.Command {
 	command := group("perf", "Measure how fast records are written and read")
-	clients := []*cobra.Command{perfProduceCommand(c), perfConsumeCommand(c)}
+	clients := []*cobra.Command{perfProduceCommand(c), perfConsumeCommand(c), perfEndToEndCommand(c)}
 	c.connectFlags(clients...)
 	command.AddCommand(clients...)
 	return command

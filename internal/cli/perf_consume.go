@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/barnabas-mq/barnabas/internal/admin"
+	"github.com/barnabas-mq/barnabas/internal/perf"
 )
 
 // perfConsumeFlags are the flags of barnabas perf consume.
@@ -52,7 +53,7 @@ func runPerfConsume(ctx context.Context, c *common, flags perfConsumeFlags, topi
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	progress := c.progress()
-	measured := &admin.Measured{}
+	measured := &perf.Measured{}
 	began := time.Now()
 	err = c.read(ctx, reading, ranges, admin.Sink{
 		Each: func(record *kgo.Record) error {
@@ -76,7 +77,7 @@ func runPerfConsume(ctx context.Context, c *common, flags perfConsumeFlags, topi
 	return c.print(consumedReport(measured))
 }
 
-func consumedReport(m *admin.Measured) *report {
+func consumedReport(m *perf.Measured) *report {
 	r := &report{}
 	r.object("consumed").set("records", m.Records).set("bytes", m.Bytes).set("seconds", rounded(m.Elapsed.Seconds())).
 		set("records_per_second", rounded(m.RecordsPerSecond())).set("mb_per_second", rounded(m.MegabytesPerSecond()))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/barnabas-mq/barnabas/internal/admin"
+	"github.com/barnabas-mq/barnabas/internal/perf"
 )
 
 // producerPerfTool is kafka-producer-perf-test. It creates the topic where the broker allows it, prints a line
@@ -90,12 +90,12 @@ func runProducerPerf(ctx context.Context, t *call) error {
 	}
 	meters := newPerfMeters(t, records, warmup)
 	rate, _ := strconv.ParseFloat(t.value("throughput"), 64)
-	_, err = client.MeasureProduce(ctx, admin.Load{
+	_, err = perf.Produce(ctx, perf.Load{
 		Topic: t.value("topic"), Records: records, Rate: max(rate, 0), Value: value, Key: t.keys(), Acknowledged: meters.acknowledged,
-		Failed: func(err error) { fmt.Fprintln(t.Err, javaError(err)) },
-	})
+		Patience: client.Timeout(), Failed: func(err error) { fmt.Fprintln(t.Err, javaError(err)) },
+	}, client.Kafka())
 	if err != nil {
-		return err
+		return client.Explain(err)
 	}
 	meters.print()
 	return nil
@@ -154,7 +154,7 @@ func (t *call) payloads() (func(i int64) []byte, error) {
 	case t.has("payload-monotonic"):
 		return func(i int64) []byte { return strconv.AppendInt(nil, i, 10) }, nil
 	case !t.has("payload-file"):
-		return admin.Letters(int(t.number("record-size")), uint64(t.number("random-seed"))), nil
+		return perf.Letters(int(t.number("record-size")), uint64(t.number("random-seed"))), nil
 	}
 	path, err := filepath.Abs(t.value("payload-file"))
 	if err != nil {

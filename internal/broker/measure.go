@@ -20,7 +20,7 @@ func (b *Broker) measure() error {
 			return metrics.ReadPartitions(b.id, b.view.Image(), b.replicas.LogOf, func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil })
 		},
 		Directories: func() iter.Seq[metrics.Directory] { return metrics.ReadDirectories(b.dirs) },
-		Cluster:     func() metrics.Cluster { return metrics.ReadCluster(b.id, b.view.Image()) },
+		Cluster:     b.clusterMetrics,
 		Store:       b.storeMetrics,
 		Replication: func() metrics.Replication {
 			s := b.replicas.Stats()
@@ -32,6 +32,13 @@ func (b *Broker) measure() error {
 	})
 	b.metrics.Store(registry)
 	return err
+}
+
+// clusterMetrics is the cluster as this broker sees it, and what it has done as controller.
+func (b *Broker) clusterMetrics() metrics.Cluster {
+	c := metrics.ReadCluster(b.id, b.view.Image())
+	c.Elections, c.Unclean = b.controller.Elections()
+	return c
 }
 
 // observe takes note of an answered request, once there is a registry.

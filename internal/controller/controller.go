@@ -28,6 +28,8 @@ type Options struct {
 	// MinInSync is min.insync.replicas of a topic, as far as this broker knows; nil means 1 for all. Only the
 	// number of eligible leaders depends on it, not the safety of what was committed.
 	MinInSync func(topic string) int
+	// Closed says that a broker is to get no new replicas, as far as this broker knows; nil means that none is.
+	Closed func(P.BrokerID) bool
 	// Policy refuses new topics for reasons of the operator's; nil allows all.
 	Policy func(NewTopic) error
 	// Now is the wall clock, which stands in znodes that people read; nil means time.Now.
@@ -41,9 +43,10 @@ type Options struct {
 // Controller runs for election and leads the cluster when it wins. Its methods may be called concurrently;
 // those that ask for something fail with NOT_CONTROLLER while another broker leads.
 type Controller struct {
-	options Options
-	random  *rand.Rand // only the term's goroutine uses it
-	term    atomic.Pointer[term]
+	options   Options
+	random    *rand.Rand // only the term's goroutine uses it
+	term      atomic.Pointer[term]
+	elections elections
 	// succeeds is whether another controller was seen in the session; only Run's goroutine uses it.
 	succeeds bool
 }

@@ -120,6 +120,7 @@ func (t *term) write(all []decided) (written map[P.TopicPartition]bool, err erro
 		done = append(done, d)
 	}
 	t.commit(changes...)
+	t.controller.elections.add(done)
 	t.log(done)
 	return written, err
 }

@@ -49,6 +49,7 @@ func readPartition(self protocol.BrokerID, tp protocol.TopicPartition, state *me
 		Topic: tp.Topic, Partition: tp.Partition, Offline: offline,
 		Leads: state.Leader == self, Preferred: state.Leader == state.Preferred(), Leader: int32(state.Leader),
 		Replicas: len(state.Replicas), InSync: len(state.ISR), MinInSync: 1,
+		Moving: len(state.Adding)+len(state.Removing) > 0,
 	}
 	if l != nil {
 		p.Size = l.Size()
@@ -71,7 +72,7 @@ func ReadDirectories(dirs *logdir.Set) iter.Seq[Directory] {
 
 // ReadCluster counts the cluster as self sees it in image.
 func ReadCluster(self protocol.BrokerID, image *metadata.Image) Cluster {
-	c := Cluster{Controller: image.Controller == self, Partitions: image.PartitionCount(), Topics: len(image.Topics())}
+	c := Cluster{Controller: image.Controller == self, ControllerEpoch: int32(image.ControllerEpoch), Partitions: image.PartitionCount(), Topics: len(image.Topics())}
 	for _, b := range image.Brokers() {
 		address := ""
 		if len(b.Endpoints) > 0 {
@@ -82,8 +83,12 @@ func ReadCluster(self protocol.BrokerID, image *metadata.Image) Cluster {
 	}
 	for _, name := range image.Topics() {
 		for _, p := range image.Topic(name).Partitions {
-			if p.Leader == protocol.NoBroker {
+			switch p.Leader {
+			case protocol.NoBroker:
 				c.Offline++
+			case p.Preferred():
+			default:
+				c.Astray++
 			}
 		}
 	}

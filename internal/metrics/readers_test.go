@@ -122,7 +122,7 @@ func TestReadPartitions(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Collect(ReadPartitions(1, image, logOf, offline))); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	cluster := Cluster{Brokers: []Broker{{1, "[::1]:9092"}}, Topics: 1, Partitions: 3, Offline: 1}
+	cluster := Cluster{Brokers: []Broker{{1, "[::1]:9092"}}, ControllerEpoch: int32(image.ControllerEpoch), Topics: 1, Partitions: 3, Offline: 1, Astray: 1}
 	if diff := cmp.Diff(cluster, ReadCluster(1, image)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -64,8 +64,8 @@ type Partition struct {
 	Leader           int32
 	// Replicas, InSync and MinInSync are counts; they hold where Leads.
 	Replicas, InSync, MinInSync int
-	// Offline says that the log cannot be used.
-	Offline bool
+	// Offline says that the log cannot be used, Moving that the partition is being reassigned.
+	Offline, Moving bool
 }
 
 // Directory is one log directory.
@@ -99,9 +99,15 @@ type GroupOffset struct {
 type Cluster struct {
 	// Brokers are the living ones.
 	Brokers []Broker
-	// Controller says that this broker is the active controller. The rest is counted by it alone.
-	Controller                  bool
-	Topics, Partitions, Offline int
+	// ControllerEpoch is that of the newest controller that this broker has heard.
+	ControllerEpoch int32
+	// Controller says that this broker is the active controller. Topics, Partitions, Offline (without a leader) and
+	// Astray (not led by the preferred replica) are shown by it alone.
+	Controller                          bool
+	Topics, Partitions, Offline, Astray int
+	// Elections and Unclean count the leaders that this broker has elected as controller since its start, and those of
+	// them that may lack acknowledged records.
+	Elections, Unclean int64
 }
 
 // Broker is one living broker.

@@ -20,6 +20,7 @@ type Store struct {
 //	barnabas_store_connected                                     0 for longer than the session: the broker is out
 //	barnabas_store_session_remaining_seconds                     falls while disconnected; below zero it may be over
 //	barnabas_store_requests_total, _request_seconds_total        their quotient is the mean latency
+//	kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms_{count,mean}
 //	kafka_server_sessionexpirelistener_zookeeper{disconnects,expires}_total
 func (r *Registry) collectStore(to sink) {
 	if r.options.Store == nil {
@@ -32,6 +33,11 @@ func (r *Registry) collectStore(to sink) {
 	to.put(counter("barnabas_store_requests_total", "Answered requests to the metadata store."), float64(s.Requests))
 	to.put(counter("barnabas_store_request_seconds_total", "Seconds from sending requests to the metadata store to their answers, in sum."),
 		s.Latency.Seconds())
+	to.put(counter("kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms_count", "Answered requests to the metadata store."), float64(s.Requests))
+	if s.Requests > 0 {
+		to.put(gauge("kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms_mean", "Mean milliseconds of a request to the metadata store."),
+			float64(s.Latency)/float64(s.Requests)/float64(time.Millisecond))
+	}
 	to.put(counter("kafka_server_sessionexpirelistener_zookeeperdisconnects_total", "Connections to the metadata store that were lost."),
 		float64(s.Disconnects))
 	to.put(counter("kafka_server_sessionexpirelistener_zookeeperexpires_total", "Sessions with the metadata store that were lost."),

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/barnabas-mq/barnabas/internal/api"
 	"github.com/barnabas-mq/barnabas/internal/config"
@@ -42,7 +44,7 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 	})
 	b.controller = controller.New(controller.Options{
 		BrokerID: b.id, Config: b.Config, Now: b.options.Now, Logger: b.logger, Seed: uint64(b.options.Now().UnixNano()),
-		Dial: b.dial, MinInSync: b.minInSync,
+		Dial: b.dial, MinInSync: b.minInSync, Closed: b.closed,
 	})
 	b.view = view.New(view.Options{Self: b.id, ClusterID: b.dirs.ClusterID(), Apply: b.apply, Logger: b.logger,
 		End: b.logEnd, Offline: func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil }})
@@ -69,6 +71,16 @@ func (b *Broker) minInSync(topic string) int {
 		return n
 	}
 	return int(b.Config().Int("min.insync.replicas"))
+}
+
+// closed reports whether a broker is to get no new replicas: all its log directories are cordoned (KIP-1066), as far as
+// that was set dynamically.
+func (b *Broker) closed(id protocol.BrokerID) bool {
+	if id == b.id {
+		return slices.Contains(b.Config().List("cordoned.log.dirs"), "*")
+	}
+	dirs := strings.Split(b.view.Image().BrokerConfig(id)["cordoned.log.dirs"], ",")
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.TrimSpace(dir) == "*" })
 }
 
 // groupPartitions is how many partitions __consumer_offsets has: what an existing one has, otherwise what is

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
@@ -34,6 +35,16 @@ type cluster struct {
 // loads counts, for every broker, the partitions that it leads and those that it has a replica of.
 type loads struct {
 	leaders, replicas map[P.BrokerID]int
+	// closed brokers are not to have more; nil means that none is.
+	closed func(P.BrokerID) bool
+}
+
+// open lists the living brokers that new replicas can be placed on.
+func (l loads) open(image *metadata.Image) []*metadata.Broker {
+	if l.closed == nil {
+		return image.Brokers()
+	}
+	return slices.DeleteFunc(slices.Clone(image.Brokers()), func(b *metadata.Broker) bool { return l.closed(b.ID) })
 }
 
 func newLoads() loads {
@@ -41,7 +52,7 @@ func newLoads() loads {
 }
 
 func (l loads) clone() loads {
-	return loads{leaders: maps.Clone(l.leaders), replicas: maps.Clone(l.replicas)}
+	return loads{leaders: maps.Clone(l.leaders), replicas: maps.Clone(l.replicas), closed: l.closed}
 }
 
 // apply counts the difference between two images.

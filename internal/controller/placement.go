@@ -27,7 +27,7 @@ type site struct {
 //
 // It fails with INVALID_REPLICATION_FACTOR where there are fewer brokers than replicas.
 func place(image *metadata.Image, l loads, existing []*metadata.Partition, partitions, factor int, random *rand.Rand) ([][]P.BrokerID, error) {
-	brokers := image.Brokers()
+	brokers := l.open(image)
 	if factor > len(brokers) {
 		return nil, P.Errorf(P.InvalidReplicationFactor, "Unable to replicate the partition %d time(s): The target "+
 			"replication factor of %d cannot be reached because only %d broker(s) are registered or some brokers "+

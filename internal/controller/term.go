@@ -107,6 +107,7 @@ func newTerm(c *Controller, session coordination.Session, won coordination.Leade
 		spoken: map[string]string{}, deletions: map[string]*deletion{}, queues: map[P.BrokerID]*live{},
 		requests: make(chan func() error, maxRequests), answers: make(chan answer), done: make(chan struct{}),
 	}
+	t.cluster.loads.closed = c.options.Closed
 	t.moving, t.ending = map[P.TopicPartition]bool{}, map[P.TopicPartition]*ending{}
 	t.look.topic, t.look.state, t.owed = map[string]bool{}, map[P.TopicPartition]bool{}, map[P.TopicPartition]bool{}
 	return t

@@ -29,6 +29,7 @@ type world struct {
 
 // Every file in testdata/*.txt is a transcript: a command, a line of dashes, and what it printed. Commands:
 //
+//	closed 1                     it is to have no more replicas
 //	broker 1 rack=a stop=clean   registers a broker, with the next zxid as its epoch
 //	gone 1                       ends its registration
 //	topic t 1,2,3 2,3            makes a topic of two partitions, decides their states and writes them
@@ -118,6 +119,9 @@ func (w *world) run(words []string) []string {
 		}
 		w.cluster.stops[b.ID] = znode.Stop(named["stop"])
 		w.change(metadata.PutBroker{Broker: b})
+	case "closed":
+		id := ids(plain[0])[0]
+		w.cluster.loads.closed = func(other P.BrokerID) bool { return other == id }
 	case "gone":
 		w.change(metadata.DropBroker{ID: ids(plain[0])[0]})
 	case "topic":

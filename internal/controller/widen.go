@@ -71,7 +71,7 @@ func widened(c *cluster, settings *config.Broker, busy func(P.TopicPartition) bo
 }
 
 // widen adds replicas to an assignment until it has factor of them, or one on each living broker that may
-// stay: on racks that have none first, then where there are fewest. What it adds counts in l.
+// have more: on racks that have none first, then where there are fewest. What it adds counts in l.
 func widen(image *metadata.Image, l loads, replicas []P.BrokerID, factor int) []P.BrokerID {
 	used := map[string]int{}
 	rack := func(id P.BrokerID) string {
@@ -88,7 +88,7 @@ func widen(image *metadata.Image, l loads, replicas []P.BrokerID, factor int) []
 	wider := replicas[:len(replicas):len(replicas)]
 	for len(wider) < factor {
 		best, least := P.NoBroker, math.MaxInt
-		for _, b := range image.Brokers() {
+		for _, b := range l.open(image) {
 			better := cmp.Or(cmp.Compare(used[rack(b.ID)], used[rack(best)]), cmp.Compare(l.replicas[b.ID], least))
 			if !has[b.ID] && (best == P.NoBroker || better < 0) {
 				best, least = b.ID, l.replicas[b.ID]

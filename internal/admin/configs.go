@@ -76,11 +76,16 @@ func (c *Client) TopicConfigs(ctx context.Context, names ...string) ([]Resource,
 // Configs are the properties of resources of one type, in the order of the names. A broker's name is its
 // id, and the empty name stands for the defaults of all brokers.
 func (c *Client) Configs(ctx context.Context, kind kmsg.ConfigResourceType, names ...string) ([]Resource, error) {
+	return c.describeConfigs(ctx, kind, names, nil)
+}
+
+// describeConfigs asks for some properties, those that the brokers know, or with nil keys for all.
+func (c *Client) describeConfigs(ctx context.Context, kind kmsg.ConfigResourceType, names, keys []string) ([]Resource, error) {
 	r := kmsg.NewPtrDescribeConfigsRequest()
-	r.IncludeSynonyms, r.IncludeDocumentation = true, false
+	r.IncludeSynonyms, r.IncludeDocumentation = keys == nil, false
 	for _, name := range names {
 		resource := kmsg.NewDescribeConfigsRequestResource()
-		resource.ResourceType, resource.ResourceName = kind, name
+		resource.ResourceType, resource.ResourceName, resource.ConfigNames = kind, name, keys
 		r.Resources = append(r.Resources, resource)
 	}
 	response, err := request[*kmsg.DescribeConfigsResponse](ctx, c, r)

@@ -24,7 +24,7 @@ func drawn(t *rapid.T) ([]Broker, []Partition) {
 		factor := rapid.IntRange(1, min(len(brokers), 4)).Draw(t, "factor")
 		for number := range rapid.IntRange(1, 12).Draw(t, "partitions") {
 			// Some of the brokers are not there.
-			all := rapid.Permutation(upTo(len(brokers) + 1)).Draw(t, "replicas")
+			all := rapid.Permutation(upTo(len(brokers)+1)).Draw(t, "replicas")
 			p := Partition{TopicPartition: P.TopicPartition{Topic: fmt.Sprint("t", topic), Partition: int32(number)}, Replicas: all[:factor]}
 			p.InSync = p.Replicas[:rapid.IntRange(1, factor).Draw(t, "in sync")]
 			p.Bytes = rapid.Int64Range(0, 9).Draw(t, "bytes")

@@ -9,8 +9,9 @@ import (
 )
 
 func clusterCommand(c *common) *cobra.Command {
-	command := group("cluster", "Show the brokers, and whether all partitions are well")
-	command.AddCommand(clusterInfoCommand(c), clusterHealthCommand(c))
+	command := group("cluster", "Show the brokers, whether all partitions are well, and move replicas between brokers")
+	command.AddCommand(clusterInfoCommand(c), clusterHealthCommand(c), clusterStatusCommand(c), clusterCanStopCommand(c))
+	command.AddCommand(clusterRebalanceCommand(c), clusterMoveCommand(c), clusterDrainCommand(c), clusterDecommissionCommand(c), clusterCancelCommand(c))
 	return command
 }
 

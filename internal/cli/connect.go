@@ -148,7 +148,7 @@ func outcomeOf(verb string, err error) (outcome string, code, message any) {
 // reportError tells a failed command's error: in JSON on standard output, so that the command's output is
 // one object whatever happens, else on standard error. What sums up a report is not told again in JSON.
 func (c *common) reportError(err error) {
-	printed := errors.As(err, new(failure)) || errors.As(err, new(unhealthy))
+	printed := errors.As(err, new(failure)) || errors.As(err, new(unhealthy)) || errors.As(err, new(cannotStop))
 	switch {
 	case c.format != formatJSON:
 		fmt.Fprintf(c.err, "barnabas: %v\n", err)

@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// whyOffline says why nobody leads a partition.
+//
+// Who may lead is in the in-sync set, or was the last to be. A member that lives and was not elected has been restarted
+// in a way that may have cost it records (a power cut, an empty disk): alone it is not believed, and the controller
+// waits for the others, to compare what each of them has.
+//
+//	in sync were    1,2         who may lead
+//	down            2           start it, and it leads
+//	failed          –           its log directory: start it with a disk that works
+//	back, doubtful  1           leads when 2 is there to compare with
+func (l *Layout) whyOffline(p Partition) string {
+	if CodeName(p.Err) == "LISTENER_NOT_FOUND" {
+		return "its leader has no listener of the name by which this was asked"
+	}
+	var down, failed, doubtful []int32
+	for _, id := range p.ISR {
+		switch {
+		case !l.Alive(id):
+			down = append(down, id)
+		case slices.Contains(p.Offline, id):
+			failed = append(failed, id)
+		default:
+			doubtful = append(doubtful, id)
+		}
+	}
+	why := []string{"no replica in sync can lead: in sync were " + joinIDs(p.ISR)}
+	if len(p.ISR) == 0 {
+		why = []string{"no replica has ever led it"}
+		down = slices.DeleteFunc(slices.Clone(p.Replicas), l.Alive)
+	}
+	if len(down) > 0 {
+		why = append(why, are(down, "down"))
+	}
+	if len(failed) > 0 {
+		why = append(why, fmt.Sprintf("the log directory of %s has failed", joinIDs(failed)))
+	}
+	if len(doubtful) > 0 {
+		why = append(why, fmt.Sprintf("%s back without an orderly stop and may lack acknowledged records", are(doubtful, "")))
+	}
+	others := slices.DeleteFunc(less(p.Replicas, p.ISR), func(id int32) bool { return !l.Alive(id) || slices.Contains(p.Offline, id) })
+	if len(others) > 0 && len(p.ISR) > 0 {
+		why = append(why, fmt.Sprintf("%s not in sync and may lack acknowledged records", are(others, "")))
+	}
+	return strings.Join(why, "; ") + ". " + remedy(append(down, failed...), doubtful, others)
+}
+
+// remedy is what to do about a partition without a leader.
+func remedy(missing, doubtful, others []int32) string {
+	var todo string
+	switch {
+	case len(missing) > 0:
+		todo = "Start " + joinIDs(missing) + " with its disks"
+		if len(missing) > 1 {
+			todo = "Start " + joinIDs(missing) + " with their disks"
+		}
+	case len(doubtful) > 0:
+		return "A leader will be elected from what they have"
+	default:
+		return "Look at the controller's log"
+	}
+	if len(doubtful)+len(others) > 0 {
+		todo += "; if those are lost for good, unclean.leader.election.enable=true on the topic gives up what only they had"
+	}
+	return todo
+}
+
+// whyBehind says why replicas are not in sync.
+func (l *Layout) whyBehind(p Partition, missing []int32) string {
+	var down, failed, behind []int32
+	for _, id := range missing {
+		switch {
+		case !l.Alive(id):
+			down = append(down, id)
+		case slices.Contains(p.Offline, id):
+			failed = append(failed, id)
+		default:
+			behind = append(behind, id)
+		}
+	}
+	var why []string
+	if len(down) > 0 {
+		why = append(why, are(down, "down"))
+	}
+	if len(failed) > 0 {
+		why = append(why, fmt.Sprintf("the log directory of %s has failed", joinIDs(failed)))
+	}
+	if len(behind) > 0 {
+		why = append(why, are(behind, "catching up"))
+	}
+	return strings.Join(why, "; ")
+}
+
+// are makes "1 is down" or "1,2 are down".
+func are(ids []int32, what string) string {
+	verb := "is"
+	if len(ids) > 1 {
+		verb = "are"
+	}
+	return strings.TrimSpace(joinIDs(ids) + " " + verb + " " + what)
+}
+
+func joinIDs(ids []int32) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, strconv.Itoa(int(id)))
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Reassignment gives one partition other replicas (KIP-455).
+type Reassignment struct {
+	TopicPartition
+	// Replicas is what is wanted, the preferred leader first; nil takes back what is under way.
+	Replicas []int32
+}
+
+// Reassign begins, changes or takes back reassignments, each for itself. What was begun is carried on by the
+// cluster, whatever becomes of this client. The results are in the order of what was asked.
+func (c *Client) Reassign(ctx context.Context, wanted []Reassignment) ([]PartitionResult, error) {
+	r := kmsg.NewPtrAlterPartitionAssignmentsRequest()
+	r.TimeoutMillis = int32(c.timeout.Milliseconds())
+	for _, w := range wanted {
+		i := slices.IndexFunc(r.Topics, func(t kmsg.AlterPartitionAssignmentsRequestTopic) bool { return t.Topic == w.Topic })
+		if i < 0 {
+			t := kmsg.NewAlterPartitionAssignmentsRequestTopic()
+			t.Topic = w.Topic
+			r.Topics, i = append(r.Topics, t), len(r.Topics)
+		}
+		p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+		p.Partition, p.Replicas = w.Partition, w.Replicas
+		r.Topics[i].Partitions = append(r.Topics[i].Partitions, p)
+	}
+	response, err := request[*kmsg.AlterPartitionAssignmentsResponse](ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := codeError(response.ErrorCode, response.ErrorMessage); err != nil {
+		return nil, err
+	}
+	outcome := map[TopicPartition]error{}
+	for _, t := range response.Topics {
+		for _, p := range t.Partitions {
+			outcome[TopicPartition{t.Topic, p.Partition}] = codeError(p.ErrorCode, p.ErrorMessage)
+		}
+	}
+	results := make([]PartitionResult, 0, len(wanted))
+	for _, w := range wanted {
+		err, ok := outcome[w.TopicPartition]
+		if !ok {
+			err = errNoAnswer
+		}
+		results = append(results, PartitionResult{w.TopicPartition, err})
+	}
+	return results, nil
+}
+
+// Ongoing is a reassignment under way.
+type Ongoing struct {
+	TopicPartition
+	// Replicas are old and new ones together; Adding and Removing those of them that come and go.
+	Replicas, Adding, Removing []int32
+}
+
+// Target is the assignment when it has ended.
+func (o Ongoing) Target() []int32 { return less(o.Replicas, o.Removing) }
+
+// Origin are the replicas that it began with, not necessarily in their order.
+func (o Ongoing) Origin() []int32 { return less(o.Replicas, o.Adding) }
+
+// Reassignments lists those under way, by topic and partition.
+func (c *Client) Reassignments(ctx context.Context) ([]Ongoing, error) {
+	r := kmsg.NewPtrListPartitionReassignmentsRequest()
+	r.TimeoutMillis = int32(c.timeout.Milliseconds())
+	r.Topics = nil // all
+	response, err := request[*kmsg.ListPartitionReassignmentsResponse](ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := codeError(response.ErrorCode, response.ErrorMessage); err != nil {
+		return nil, err
+	}
+	var all []Ongoing
+	for _, t := range response.Topics {
+		for _, p := range t.Partitions {
+			all = append(all, Ongoing{TopicPartition{t.Topic, p.Partition}, p.Replicas, p.AddingReplicas, p.RemovingReplicas})
+		}
+	}
+	slices.SortFunc(all, func(a, b Ongoing) int { return a.Compare(b.TopicPartition) })
+	return all, nil
+}
+
+// ElectPreferred makes the first replicas of partitions their leaders (KIP-460), where they are not. The results name
+// the partitions whose first replica cannot lead now.
+func (c *Client) ElectPreferred(ctx context.Context, partitions []TopicPartition) ([]PartitionResult, error) {
+	r := kmsg.NewPtrElectLeadersRequest()
+	r.TimeoutMillis = int32(c.timeout.Milliseconds())
+	for _, at := range partitions {
+		i := slices.IndexFunc(r.Topics, func(t kmsg.ElectLeadersRequestTopic) bool { return t.Topic == at.Topic })
+		if i < 0 {
+			t := kmsg.NewElectLeadersRequestTopic()
+			t.Topic = at.Topic
+			r.Topics, i = append(r.Topics, t), len(r.Topics)
+		}
+		r.Topics[i].Partitions = append(r.Topics[i].Partitions, at.Partition)
+	}
+	response, err := request[*kmsg.ElectLeadersResponse](ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := codeError(response.ErrorCode, nil); err != nil {
+		return nil, err
+	}
+	var failed []PartitionResult
+	for _, t := range response.Topics {
+		for _, p := range t.Partitions {
+			if err := codeError(p.ErrorCode, p.ErrorMessage); err != nil && CodeName(err) != "ELECTION_NOT_NEEDED" {
+				failed = append(failed, PartitionResult{TopicPartition{t.Topic, p.Partition}, err})
+			}
+		}
+	}
+	return failed, nil
+}
+
+// less is a list less another one, in order.
+func less(ids, without []int32) []int32 {
+	return slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return slices.Contains(without, id) })
+}

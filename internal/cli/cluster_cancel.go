@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/internal/admin"
+)
+
+// AlterPartitionReassignments without replicas, which takes each partition back to what it had before, and the end of
+// the throttles. What has ended by then stays where it is.
+func clusterCancelCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:               "cancel [TOPIC[:PARTITION,...]...]",
+		Short:             "Take back the moves that are under way, or those of some partitions",
+		ValidArgsFunction: completeTopics(c),
+		RunE: func(command *cobra.Command, args []string) error {
+			return c.with(command.Context(), func(ctx context.Context, client *admin.Client) error {
+				return runClusterCancel(ctx, c, client, args)
+			})
+		},
+	}
+}
+
+func runClusterCancel(ctx context.Context, c *common, client *admin.Client, args []string) error {
+	ongoing, err := client.Reassignments(ctx)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		partitions, err := choosePartitions(ctx, client, args)
+		if err != nil {
+			return err
+		}
+		ongoing = slices.DeleteFunc(ongoing, func(o admin.Ongoing) bool { return !slices.Contains(partitions, o.TopicPartition) })
+	}
+	var back []admin.Reassignment
+	var partitions []admin.TopicPartition
+	for _, o := range ongoing {
+		back = append(back, admin.Reassignment{TopicPartition: o.TopicPartition})
+		partitions = append(partitions, o.TopicPartition)
+	}
+	if len(back) == 0 {
+		return c.printPartitionResults("taken back", nil)
+	}
+	results, err := client.Reassign(ctx, back)
+	if err != nil {
+		return err
+	}
+	if err := client.Unthrottle(ctx, partitions); err != nil {
+		return err
+	}
+	return c.printPartitionResults("taken back", results)
+}

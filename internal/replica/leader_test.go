@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/internal/log"
@@ -77,6 +78,31 @@ func TestEpochOfTheLogIsNotLedAgain(t *testing.T) {
 	wantCode(t, "a replica that could not lead", p.CheckLeader(protocol.NoLeaderEpoch), protocol.KafkaStorageError)
 	if last := s.write(s.lead("t", 6), 1, AcksAll); last != 2 {
 		t.Errorf("offset %d in the next epoch, want 2", last)
+	}
+}
+
+// A store that was restored from an old backup names epochs below those of the logs. Whoever follows in one could
+// cut what was committed since.
+func TestEpochsBelowTheLogsAreRefused(t *testing.T) {
+	for _, role := range []metadata.Role{metadata.Lead, metadata.Follow} {
+		s := newStage(t)
+		s.write(s.lead("t", 5), 2, AcksAll)
+		s.stop()
+		s.start()
+		order := s.order("t", role, 4, self, 2)
+		if role == metadata.Follow {
+			order.State.Leader = 2
+		}
+		err := s.tell(order)[tp("t")]
+		if err == nil || !strings.Contains(err.Error(), "leader epoch 4 of t-0 is below 5, which its log holds") {
+			t.Errorf("%v in an older epoch: %v", role, err)
+		}
+		p, err := s.Partition(tp("t"))
+		s.must(err)
+		wantCode(t, "a replica that was refused", p.CheckLeader(protocol.NoLeaderEpoch), protocol.KafkaStorageError)
+		if last := s.write(s.lead("t", 6), 1, AcksAll); last != 2 {
+			t.Errorf("offset %d in a newer epoch, want 2", last)
+		}
 	}
 }
 

@@ -62,9 +62,12 @@ func (p *Partition) prepare(epoch protocol.LeaderEpoch, settings *config.Topic) 
 	if err != nil || l == nil {
 		return partition.Position{}, err
 	}
-	if held := l.LatestEpoch(); held >= epoch {
+	if err := p.newerThan(epoch, l); err != nil {
+		return partition.Position{}, err
+	}
+	if held := l.LatestEpoch(); held == epoch {
 		return partition.Position{}, fmt.Errorf(
-			"leader epoch %d is not above %d, which the log of %s holds already: two leaders could write the same epoch", epoch, held, p.tp)
+			"leader epoch %d is in the log of %s already: two leaders could write the same epoch", epoch, p.tp)
 	}
 	l.ShareConfig(settings)
 	end := l.EndOffset()
@@ -73,6 +76,16 @@ func (p *Partition) prepare(epoch protocol.LeaderEpoch, settings *config.Topic) 
 		return partition.Position{}, err
 	}
 	return partition.Position{End: end, Watermark: l.HighWatermark()}, nil
+}
+
+// newerThan refuses an epoch that is below one of the log's. Epochs rise, so the store has gone back, and whoever
+// leads may lack what was committed since: to follow could cut it.
+func (p *Partition) newerThan(epoch protocol.LeaderEpoch, l *log.Log) error {
+	if held := l.LatestEpoch(); held > epoch {
+		return fmt.Errorf("leader epoch %d of %s is below %d, which its log holds: the metadata store is older than the log. "+
+			"Was it restored from an old backup? Restore a newer one; this replica neither leads nor follows until then", epoch, p.tp, held)
+	}
+	return nil
 }
 
 // follow ends a leadership and begins to follow the leader of state, if it has one.
@@ -89,6 +102,10 @@ func (p *Partition) follow(state *metadata.Partition, settings *config.Topic) er
 		return err
 	}
 	if l != nil {
+		if err := p.newerThan(state.LeaderEpoch, l); err != nil {
+			p.standDownLocked(err)
+			return err
+		}
 		l.ShareConfig(settings)
 	}
 	p.resignLocked(protocol.NotLeaderOrFollower)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,9 +22,13 @@ type Broker struct {
 	Program, Dir string
 	// Overrides are its properties, as key=value.
 	Overrides []string
+	// Under is a command that runs the program with the arguments that follow, in place of itself: "ip netns exec
+	// NAME". Empty means nothing.
+	Under []string
 	// StartLimit is how long a start may take.
 	StartLimit time.Duration
-	// Address is where it listens, from the first Start on; the same in every life, so that clients find it again.
+	// Address is where it listens: a free port of 127.0.0.1 from the first Start on, unless it is set before. It is
+	// the same in every life, so that clients find it again.
 	Address string
 
 	command *exec.Cmd
@@ -68,7 +73,7 @@ func (b *Broker) launch(ready string) error {
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
-	log, err := os.OpenFile(filepath.Join(b.Dir, "broker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(b.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -80,8 +85,10 @@ func (b *Broker) launch(ready string) error {
 	for _, override := range b.Overrides {
 		arguments = append(arguments, "--override", override)
 	}
-	b.command = exec.Command(b.Program, arguments...)
+	all := slices.Concat(b.Under, []string{b.Program}, arguments)
+	b.command = exec.Command(all[0], all[1:]...)
 	b.command.Stdout, b.command.Stderr = log, log
+	b.command.SysProcAttr = dieWithParent()
 	if err := b.command.Start(); err != nil {
 		return err
 	}
@@ -115,6 +122,22 @@ func (b *Broker) awaitReady(ready string) error {
 func (b *Broker) endedEarly(err error) error {
 	b.exited <- err
 	return fmt.Errorf("the broker ended at its start: %w; see broker.log in %s", err, b.Dir)
+}
+
+// Process is the running broker; nil where none runs.
+func (b *Broker) Process() *os.Process {
+	if b.command == nil {
+		return nil
+	}
+	return b.command.Process
+}
+
+func (b *Broker) logFile() string { return filepath.Join(b.Dir, "broker.log") }
+
+// Said is what all lives of the broker have logged.
+func (b *Broker) Said() (string, error) {
+	text, err := os.ReadFile(b.logFile())
+	return string(text), err
 }
 
 // Kill ends the broker with SIGKILL and waits until it is gone; one that does not run is left alone.

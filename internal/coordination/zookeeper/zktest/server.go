@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type Options struct {
 	Properties []string
 	// Java are further flags for the virtual machine.
 	Java []string
+	// Under is a command that runs java with the arguments that follow, in place of itself: "ip netns exec NAME".
+	Under []string
 }
 
 // Server is a ZooKeeper process. Its methods are for one goroutine.
@@ -118,7 +121,8 @@ func (s *Server) launch() error {
 	args := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"}, s.options.Java...)
 	args = append(args, "-cp", path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
 	s.output.Reset()
-	s.process = exec.Command("java", args...)
+	all := slices.Concat(s.options.Under, []string{"java"}, args)
+	s.process = exec.Command(all[0], all[1:]...)
 	s.process.Stdout, s.process.Stderr = &s.output, &s.output
 	s.process.SysProcAttr = dieWithParent()
 	if err := s.process.Start(); err != nil {

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// link is a pair of hosts.
+type link struct{ from, to host }
+
+// ways are how a link between two hosts can be cut.
+var ways = []struct {
+	name  string
+	links func(a, b host) []link
+}{
+	{"both ways", func(a, b host) []link { return []link{{a, b}, {b, a}} }},
+	{"outward", func(a, b host) []link { return []link{{a, b}} }},
+	{"inward", func(a, b host) []link { return []link{{b, a}} }},
+}
+
+// severed cuts links while do goes on, and looks whether anything was lost on them.
+func (t *trial) severed(links []link, do func() error) error {
+	before, err := t.network.lost()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if err := t.network.cut(l.from, l.to); err != nil {
+			return err
+		}
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	after, err := t.network.lost()
+	if err != nil {
+		return err
+	}
+	if after == before {
+		return fmt.Errorf("nothing was sent on the links that were cut")
+	}
+	t.faults["packets lost"] += after - before
+	return t.network.mendAll()
+}
+
+// isolated cuts one broker off from others, this way and that in turn, for longer than its session. Clients must be
+// served meanwhile where whole says so, else when the link is mended.
+func cutOff(what string, whole bool, from func(*trial, *broker) []host) func(context.Context, *trial, int) error {
+	return func(ctx context.Context, t *trial, round int) error {
+		who := []victim{leader, controller}[round/len(ways)%2]
+		b, err := who(ctx, t)
+		if err != nil {
+			return err
+		}
+		way := ways[round%len(ways)]
+		var links []link
+		for _, other := range from(t, b) {
+			links = append(links, way.links(b.host, other)...)
+		}
+		t.fault(what + " cut " + way.name)
+		if err := t.severed(links, func() error {
+			if !whole {
+				return t.pause(ctx, t.settings.session, t.settings.session+3*time.Second)
+			}
+			if err := t.servedAgain(ctx, fmt.Sprintf("broker %d is cut off %s", b.id, way.name)); err != nil {
+				return err
+			}
+			return t.pause(ctx, t.settings.session/2, t.settings.session)
+		}); err != nil {
+			return err
+		}
+		return t.servedAgain(ctx, "the links are mended")
+	}
+}
+
+// oneOther is one other broker, allOthers are both.
+func oneOther(t *trial, b *broker) []host { return []host{t.others(b)[t.random.IntN(2)].host} }
+
+func allOthers(t *trial, b *broker) []host {
+	var all []host
+	for _, other := range t.others(b) {
+		all = append(all, other.host)
+	}
+	return all
+}
+
+func theStore(t *trial, _ *broker) []host { return []host{t.network.store} }
+
+func theClients(t *trial, _ *broker) []host { return []host{t.network.clients} }
+
+// everything is all hosts but the clients: who is cut off from it leads nothing any more.
+func everything(t *trial, b *broker) []host { return append(allOthers(t, b), t.network.store) }

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// unmoved does something during which no leader and no in-sync set of orders may change.
+func (t *trial) unmoved(ctx context.Context, do func() error) error {
+	if err := t.load.balanced(ctx); err != nil {
+		return err
+	}
+	before, err := t.states(ctx)
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	after, err := t.states(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range before {
+		if !before[i].Equal(after[i]) {
+			return fmt.Errorf("the state of %s-%d was %+v and is %+v", orders, i, before[i], after[i])
+		}
+	}
+	return nil
+}
+
+// balanced waits until the preferred replicas lead, after which nothing changes by itself.
+func (l *load) balanced(ctx context.Context) error {
+	return l.until(ctx, "preferred leaders", func(ctx context.Context) error {
+		topics, err := l.admin.ListTopics(ctx, orders)
+		if err != nil {
+			return err
+		}
+		for _, p := range topics[orders].Partitions {
+			if p.Leader != p.Replicas[0] || len(p.ISR) != len(p.Replicas) {
+				return fmt.Errorf("%s-%d has leader %d, replicas %v and in-sync replicas %v", orders, p.Partition, p.Leader, p.Replicas, p.ISR)
+			}
+		}
+		return nil
+	})
+}
+
+// keepsServing looks whether every partition is acknowledged again and again for some time.
+func (t *trial) keepsServing(ctx context.Context, what string, d time.Duration) error {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if err := t.servedAgain(ctx, what); err != nil {
+			return err
+		}
+		if err := wait(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writable waits until the tree takes changes again: a topic is made and deleted.
+func (t *trial) writable(ctx context.Context) error {
+	name := fmt.Sprintf("probe-%d", t.random.Uint32())
+	if err := t.load.until(ctx, "a topic to be created", func(ctx context.Context) error {
+		_, err := t.load.admin.CreateTopic(ctx, 1, 3, nil, name)
+		return exceptExists(err)
+	}); err != nil {
+		return err
+	}
+	return t.load.until(ctx, "a topic to be deleted", func(ctx context.Context) error {
+		_, err := t.load.admin.DeleteTopic(ctx, name)
+		return exceptUnknown(err)
+	})
+}
+
+// serverGone is a round in which the server of an ensemble that leads is killed.
+func serverGone(ctx context.Context, t *trial, _ int) error {
+	return t.unmoved(ctx, func() error {
+		s, err := t.servers.Leader()
+		if err != nil {
+			return err
+		}
+		s.Kill()
+		t.fault("kill -9 of ZooKeeper's leader")
+		if err := t.keepsServing(ctx, "ZooKeeper has lost its leader", time.Second); err != nil {
+			return err
+		}
+		if err := t.writable(ctx); err != nil {
+			return err
+		}
+		return s.Restart()
+	})
+}
+
+// storeGone is a round in which so many ZooKeepers are killed that none serves, for several sessions.
+func storeGone(kill int, name string) func(context.Context, *trial, int) error {
+	return func(ctx context.Context, t *trial, _ int) error {
+		return t.unmoved(ctx, func() error {
+			for _, s := range t.servers[:kill] {
+				s.Kill()
+			}
+			t.fault(name)
+			if err := t.keepsServing(ctx, "ZooKeeper is gone", 3*t.settings.session); err != nil {
+				return err
+			}
+			for _, s := range t.servers[:kill] {
+				if err := s.Restart(); err != nil {
+					return err
+				}
+			}
+			return t.writable(ctx)
+		})
+	}
+}
+
+// registrations are the transactions that registered the brokers.
+func (t *trial) registrations(ctx context.Context) (map[int]int64, error) {
+	all := map[int]int64{}
+	err := t.tree(ctx, func(s coordination.Session) error {
+		for _, b := range t.brokers {
+			stat, there, err := s.Exists(ctx, fmt.Sprintf("%s/%d", znode.BrokersPath, b.id))
+			if err != nil {
+				return err
+			}
+			if there {
+				all[b.id] = stat.Czxid
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// expiryLimit is how long clients may not be served when all sessions have expired in one tick.
+const expiryLimit = 10 * time.Second
+
+// allExpire is a round in which ZooKeeper stands still for longer than all sessions, which it then ends together.
+func allExpire(ctx context.Context, t *trial, _ int) error {
+	before, err := t.registrations(ctx)
+	if err != nil {
+		return err
+	}
+	process := t.servers[0].Process()
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	t.fault("SIGSTOP of ZooKeeper")
+	if err := t.keepsServing(ctx, "ZooKeeper stands still", t.settings.session+2*time.Second); err != nil {
+		return err
+	}
+	if err := process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := t.load.until(ctx, "all brokers to be registered again", func(ctx context.Context) error {
+		after, err := t.registrations(ctx)
+		if err != nil {
+			return err
+		}
+		for id, epoch := range before {
+			if after[id] == 0 {
+				return fmt.Errorf("broker %d is not registered", id)
+			}
+			if after[id] == epoch && time.Since(began) < t.settings.session {
+				return fmt.Errorf("broker %d has its old session", id)
+			}
+		}
+		for id, epoch := range before {
+			if after[id] != epoch {
+				t.fault("session expired")
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := t.servedAgain(ctx, "all sessions have expired"); err != nil {
+		return err
+	}
+	if took := t.outages[len(t.outages)-1]; took > expiryLimit {
+		return fmt.Errorf("clients were not served for %v", took)
+	}
+	return t.writable(ctx)
+}
+
+// data is where the tree lies.
+func (t *trial) data() string { return filepath.Join(t.dir, "zookeeper", "data") }
+
+// wiped is a round in which the tree is lost. Brokers say so and do not write into the new one, a start is refused;
+// when the tree has been restored all goes on.
+func wiped(ctx context.Context, t *trial, round int) error {
+	said, err := t.said("does not know the cluster")
+	if err != nil {
+		return err
+	}
+	aside := filepath.Join(t.dir, fmt.Sprintf("tree-%d", round))
+	s := t.servers[0]
+	s.Kill()
+	if err := errors.Join(os.Rename(t.data(), aside), os.MkdirAll(t.data(), 0o755), s.Restart()); err != nil {
+		return err
+	}
+	t.fault("tree wiped")
+	if err := t.load.until(ctx, "all brokers to say that the tree was wiped", func(context.Context) error {
+		n, err := t.said("does not know the cluster")
+		if err == nil && n < said+3 {
+			err = fmt.Errorf("%d have said it", n-said)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := t.keepsServing(ctx, "the tree was wiped", time.Second); err != nil {
+		return err
+	}
+	if err := t.emptyTree(ctx); err != nil {
+		return err
+	}
+	s.Kill()
+	if err := errors.Join(os.RemoveAll(t.data()), os.Rename(aside, t.data()), s.Restart()); err != nil {
+		return err
+	}
+	return t.writable(ctx)
+}
+
+// emptyTree fails where somebody has written topics into a tree.
+func (t *trial) emptyTree(ctx context.Context) error {
+	return t.tree(ctx, func(s coordination.Session) error {
+		topics, _, err := s.Children(ctx, "/brokers/topics")
+		if errors.Is(err, coordination.ErrNoNode) {
+			return nil
+		}
+		if err == nil && len(topics) > 0 {
+			err = fmt.Errorf("the topics %v were written into an empty tree", topics)
+		}
+		return err
+	})
+}
+
+// restored is a round in which the tree is set back to an old backup. A broker that starts on it is given leader epochs
+// below those in its logs, which it refuses, and says so; the others do not listen to it. When the newest tree is back
+// all goes on.
+func restored(ctx context.Context, t *trial, round int) error {
+	backup, newest := filepath.Join(t.dir, fmt.Sprintf("backup-%d", round)), filepath.Join(t.dir, fmt.Sprintf("newest-%d", round))
+	s := t.servers[0]
+	s.Kill()
+	if err := errors.Join(copyFolder(t.data(), backup), s.Restart()); err != nil {
+		return err
+	}
+	if err := t.writable(ctx); err != nil {
+		return err
+	}
+	for _, b := range t.brokers { // so that every partition has had other leaders since
+		if err := killed(func(context.Context, *trial) (*broker, error) { return b, nil })(ctx, t, round); err != nil {
+			return err
+		}
+		if err := t.load.whole(ctx); err != nil {
+			return err
+		}
+	}
+	const refusal = "the metadata store is older than the log"
+	before, err := t.said(refusal)
+	if err != nil {
+		return err
+	}
+	s.Kill()
+	if err := errors.Join(os.Rename(t.data(), newest), os.Rename(backup, t.data()), s.Restart()); err != nil {
+		return err
+	}
+	t.fault("old backup restored")
+	if err := t.keepsServing(ctx, "the tree is an old one", second(2)); err != nil {
+		return err
+	}
+	b := t.brokers[round%3]
+	t.kill(b)
+	starting := make(chan error, 1)
+	go func() { starting <- b.Start() }()
+	if err := t.load.until(ctx, "a broker to refuse old epochs", func(context.Context) error {
+		after, err := t.said(refusal)
+		if err == nil && after == before {
+			err = errors.New("nobody has said it")
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := errors.Join(<-starting, t.pause(ctx, 0, second(2))); err != nil {
+		return err
+	}
+	s.Kill()
+	return errors.Join(os.RemoveAll(t.data()), os.Rename(newest, t.data()), s.Restart(), t.writable(ctx))
+}

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -71,6 +74,9 @@ func lastStands(kill bool) func(context.Context, *trial, int) error {
 		if err := t.leaderless(ctx, last); err != nil {
 			return err
 		}
+		if err := t.explained(ctx, last); err != nil {
+			return err
+		}
 		if err := t.pause(ctx, 0, second(2)); err != nil {
 			return err
 		}
@@ -97,6 +103,23 @@ func (t *trial) leaderless(ctx context.Context, last *broker) error {
 			}
 		}
 		return nil
+	})
+}
+
+// explained waits until barnabas cluster status says that partitions are offline and whom they wait for.
+func (t *trial) explained(ctx context.Context, last *broker) error {
+	asked := t.others(last)[0]
+	return t.load.until(ctx, "an explanation", func(ctx context.Context) error {
+		output, err := exec.CommandContext(ctx, asked.Program, "cluster", "status", "-b", asked.Address).CombinedOutput()
+		if _, unwell := errors.AsType[*exec.ExitError](err); err != nil && !unwell {
+			return err
+		}
+		for line := range strings.Lines(string(output)) {
+			if strings.HasPrefix(line, orders) && strings.Contains(line, "offline") && strings.Contains(line, fmt.Sprintf("%d is down", last.id)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("cluster status does not say that broker %d is waited for: %s", last.id, output)
 	})
 }
 

@@ -44,12 +44,11 @@ func (t *trial) severed(links []link, do func() error) error {
 	return t.network.mendAll()
 }
 
-// isolated cuts one broker off from others, this way and that in turn, for longer than its session. Clients must be
+// cutOff cuts one broker off from others, this way and that in turn, for longer than its session. Clients must be
 // served meanwhile where whole says so, else when the link is mended.
-func cutOff(what string, whole bool, from func(*trial, *broker) []host) func(context.Context, *trial, int) error {
+func cutOff(what string, whole bool, who []victim, from func(*trial, *broker) []host) func(context.Context, *trial, int) error {
 	return func(ctx context.Context, t *trial, round int) error {
-		who := []victim{leader, controller}[round/len(ways)%2]
-		b, err := who(ctx, t)
+		b, err := who[round/len(ways)%len(who)](ctx, t)
 		if err != nil {
 			return err
 		}
@@ -72,6 +71,22 @@ func cutOff(what string, whole bool, from func(*trial, *broker) []host) func(con
 		}
 		return t.servedAgain(ctx, "the links are mended")
 	}
+}
+
+// heads are the brokers for which a cut matters most.
+var heads = []victim{leader, controller}
+
+// between is a round in which the link between two brokers is cut. Neither controls: they shrink their sets with the
+// help of the third one, and clients are served.
+func between(ctx context.Context, t *trial, round int) error {
+	head, err := controller(ctx, t)
+	if err != nil {
+		return err
+	}
+	pair := t.others(head)
+	one := func(context.Context, *trial) (*broker, error) { return pair[0], nil }
+	other := func(*trial, *broker) []host { return []host{pair[1].host} }
+	return cutOff("broker-broker", true, []victim{one}, other)(ctx, t, round)
 }
 
 // oneOther is one other broker, allOthers are both.

@@ -229,8 +229,8 @@ func (t *trial) report(rounds int, checked []string) string {
 	lines = append(lines, checked...)
 	if len(t.outages) > 0 {
 		slices.Sort(t.outages)
-		lines = append(lines, fmt.Sprintf("served again in every partition after %v in the middle, %v at most",
-			t.outages[len(t.outages)/2].Round(time.Millisecond), t.outages[len(t.outages)-1].Round(time.Millisecond)))
+		lines = append(lines, fmt.Sprintf("served again in every partition after %.2f s in the middle, %.2f s at most",
+			t.outages[len(t.outages)/2].Seconds(), t.outages[len(t.outages)-1].Seconds()))
 	}
 	return "    " + strings.Join(lines, "\n    ") + "\n"
 }

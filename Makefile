@@ -1,4 +1,4 @@
-.PHONY: build test unit lint clients kills proof
+.PHONY: build test unit lint clients kills proof bench
 
 build: ; go build -o bin/barnabas ./cmd/barnabas
 test: ; test/run
@@ -7,3 +7,5 @@ lint: ; test/run format
 clients: ; test/run clients
 kills: ; test/run kills
 proof: ; test/proof
+# make bench; make bench SCENARIO=p1k,c1k ROUNDS=5 ARGS='-json FILE'; make bench SCENARIO=all
+bench: ; go run ./bench $(if $(SCENARIO),-scenario $(SCENARIO)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)

@@ -61,6 +61,26 @@ func (p *Place) Kafka(name string, properties ...string) (*Server, error) {
 	return s, nil
 }
 
+// Other is any other server: arguments are its command line, given the address and the folder of its data.
+func (p *Place) Other(name, version string, arguments func(address, data string) []string) (*Server, error) {
+	s, err := p.server(name)
+	if err != nil {
+		return nil, err
+	}
+	s.Version, s.answers, s.arguments = version, answersAnything, arguments(s.Address, s.Data())
+	return s, nil
+}
+
+// Tool is the command line that runs a class of Apache Kafka 4.4's tools, as its scripts do.
+func (p *Place) Tool(class string, arguments ...string) ([]string, error) {
+	path, err := p.classpath(kafka44)
+	return append([]string{
+		"java", "-Xmx256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
+		"-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true", "-Dlog4j2.configurationFile=" + p.config("log4j2-quiet.xml"),
+		"-cp", path, class,
+	}, arguments...), err
+}
+
 // ZooKeeper is one ZooKeeper 3.8. Its tick is short, so that it grants sessions from 200 ms on.
 func (p *Place) ZooKeeper(name string) (*Server, error) {
 	s, err := p.server(name)

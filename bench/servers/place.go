@@ -36,7 +36,7 @@ func NewPlace(dir string, port int) (*Place, error) {
 	if dir, err = os.MkdirTemp(dir, "barnabas-bench-"); err != nil {
 		return nil, err
 	}
-	p := &Place{Root: root, Dir: dir, Program: filepath.Join(dir, "barnabas"), port: port, jars: map[string]string{}}
+	p := &Place{Root: root, Dir: dir, Program: filepath.Join(dir, "bin", "barnabas"), port: port, jars: map[string]string{}}
 	build := exec.Command("go", "build", "-o", p.Program, "./cmd/barnabas")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {

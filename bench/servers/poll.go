@@ -81,3 +81,12 @@ func answersZooKeeper(ctx context.Context, address string) error {
 	}
 	return err
 }
+
+// answersAnything is content with a connection.
+func answersAnything(ctx context.Context, address string) error {
+	conn, err := dial(ctx, address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -41,7 +41,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.Running() {
 		return fmt.Errorf("%s runs already", s.Name)
 	}
-	if err := s.prepare(); err != nil {
+	if err := s.Prepare(); err != nil {
 		return err
 	}
 	if err := s.launch(); err != nil {
@@ -62,8 +62,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// prepare does what has to be done once before the first start.
-func (s *Server) prepare() error {
+// Prepare does what has to be done once before the first start, as formatting, which Start does otherwise.
+func (s *Server) Prepare() error {
 	if s.format == nil {
 		return nil
 	}

@@ -147,7 +147,7 @@ var banned = []struct {
 	allowed        []string
 }{
 	{"slog", "SetDefault", "loggers are passed in; only the program sets the default", []string{"cmd/"}},
-	{"os", "Exit", "return an error; only the program exits", []string{"cmd/", "test/", "internal/cli/"}},
+	{"os", "Exit", "return an error; only the program exits", []string{"cmd/", "test/", "bench/", "internal/cli/"}},
 	{"signal", "Notify", "signals belong to the process, so to the program", []string{"cmd/", "internal/cli/"}},
 	{"http", "DefaultServeMux", "several brokers live in one process: make a mux", nil},
 	{"prometheus", "MustRegister", "several brokers live in one process: register in the broker's registry", nil},

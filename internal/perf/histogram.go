@@ -102,3 +102,14 @@ func (h *histogram) quantile(q float64) time.Duration {
 	}
 	return h.max
 }
+
+// Merge adds what another run has measured, but for its time.
+func (m *Measured) Merge(other *Measured) {
+	m.Records += other.Records
+	m.Bytes += other.Bytes
+	h, o := &m.latency, &other.latency
+	for i, n := range o.buckets {
+		h.buckets[i] += n
+	}
+	h.count, h.sum, h.max = h.count+o.count, h.sum+o.sum, max(h.max, o.max)
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/bench/servers"
+)
+
+// machine describes what this runs on, in a line.
+func machine(dir string) string {
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	fs, _ := exec.Command("stat", "-f", "-c", "%T", dir).Output()
+	return fmt.Sprintf("%s, %d cores, %s of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
+		field("/proc/meminfo", "MemTotal"), strings.TrimSpace(string(kernel)), cmp.Or(strings.TrimSpace(string(fs)), "unknown file system"))
+}
+
+// field is what stands behind the first "name :" of a file of /proc.
+func field(path, name string) string {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		key, value, ok := strings.Cut(line, ":")
+		if ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+// clean is how many dirty bytes are few enough to begin: other programs write, too.
+const clean = 64 << 20
+
+// settle asks the kernel to write what is dirty, and waits until that has been done.
+func (c *comparison) settle() error {
+	for range 20 {
+		if err := exec.CommandContext(c.ctx, "sync").Run(); err != nil {
+			return fmt.Errorf("sync: %w", err)
+		}
+		dirty, err := servers.Dirty()
+		if err != nil || dirty < clean {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		}
+	}
+	return nil // somebody else keeps writing; the state says how much was dirty
+}
+
+// threshold is how many dirty bytes make the kernel begin to write (vm.dirty_background_ratio of what is available).
+func threshold() int64 {
+	ratio, err := os.ReadFile("/proc/sys/vm/dirty_background_ratio")
+	if err != nil {
+		return 0
+	}
+	percent, _ := strconv.ParseInt(strings.TrimSpace(string(ratio)), 10, 64)
+	kib, _ := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemAvailable"), " kB"), 10, 64)
+	return kib << 10 * percent / 100
+}
+
+// cost is what a server took while something was done.
+type cost struct {
+	cpu       float64 // seconds
+	elapsed   time.Duration
+	rss, peak int64 // bytes, at the end and at most
+	dirty     int64 // bytes, at most
+	limit     int64 // where the kernel begins to write
+}
+
+// state tells whether the kernel had begun to write.
+func (k cost) state() string {
+	where := "below"
+	if k.dirty > k.limit {
+		where = "above"
+	}
+	return fmt.Sprintf("%s the threshold of write-back (at most %d MB dirty, threshold %d MB)", where, k.dirty/1e6, k.limit/1e6)
+}
+
+// measure does something and tells what a server took meanwhile.
+func (c *comparison) measure(s *servers.Server, do func() error) (cost, error) {
+	if err := s.ResetPeak(); err != nil {
+		return cost{}, err
+	}
+	start, err := s.Usage()
+	if err != nil {
+		return cost{}, err
+	}
+	ctx, stop := context.WithCancel(c.ctx)
+	defer stop()
+	most := make(chan int64, 1)
+	go watchDirty(ctx, most)
+	k := cost{limit: threshold()}
+	began := time.Now()
+	if err := do(); err != nil {
+		return cost{}, err
+	}
+	k.elapsed = time.Since(began)
+	end, err := s.Usage()
+	if err != nil {
+		return cost{}, err
+	}
+	stop()
+	k.cpu, k.rss, k.peak, k.dirty = end.CPU-start.CPU, end.RSS, end.Peak, <-most
+	return k, nil
+}
+
+// watchDirty looks ten times a second at how much is dirty, until ctx ends, and sends the most.
+func watchDirty(ctx context.Context, most chan<- int64) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	largest := int64(0)
+	for {
+		dirty, _ := servers.Dirty() // none where /proc has none
+		largest = max(largest, dirty)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			most <- largest
+			return
+		}
+	}
+}
+
+// ownCPU is what this process has used, in seconds: the generator's.
+func ownCPU() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/bench/results"
+	"github.com/barnabas-mq/barnabas/bench/servers"
+	"github.com/barnabas-mq/barnabas/internal/perf"
+)
+
+// recoveryPartitions share what is to be recovered.
+const recoveryPartitions = 100
+
+// runRecovery fills servers of its own, and kills and starts them. The files are in the page cache, on both sides.
+func runRecovery(c *comparison, s *scenario) error {
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	filled := map[string]*servers.Server{}
+	topics := map[string]string{}
+	for _, side := range c.chosen([]string{results.Kafka, results.Barnabas}) {
+		server, err := c.newServer(side, "recovery-"+side)
+		if err != nil {
+			return err
+		}
+		if err := server.Start(c.ctx); err != nil {
+			return err
+		}
+		defer server.Kill()
+		if topics[side], err = c.newTopic(server, recoveryPartitions, nil); err != nil {
+			return err
+		}
+		load := writing{records: 4_000_000, size: 1 << 10, clients: 1, values: perf.Noise, options: []kgo.Opt{kgo.RecordPartitioner(kgo.RoundRobinPartitioner())}}
+		if _, _, err := load.write(c, server, topics[side], unprofiled); err != nil {
+			return err
+		}
+		filled[side] = server
+		if err := c.settle(); err != nil {
+			return err
+		}
+		server.Kill() // in its turn, a side has the machine for itself
+	}
+	return c.turns([]string{results.Kafka, results.Barnabas}, 1, func(side string, round int) error {
+		server := filled[side]
+		if err := forgetBoot(server); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := server.Start(c.ctx); err != nil {
+			return err
+		}
+		if err := c.awaitPartitions(server, topics[side]); err != nil {
+			return err
+		}
+		took := time.Since(began).Seconds()
+		u, err := server.Usage()
+		if err != nil {
+			return err
+		}
+		server.Kill()
+		c.add(s, side, round, "",
+			measure{name: "start until the last partition serves", unit: "s", value: took, goals: []results.Goal{atMost(0.2, results.Kafka)}},
+			measure{name: "broker CPU", unit: "s", value: u.CPU},
+			measure{name: "memory, peak", unit: "MB", value: float64(u.Peak) / 1e6})
+		return nil
+	})
+}
+
+// forgetBoot makes a log directory of Barnabas one that another boot of the kernel has left. Kafka knows no boots.
+func forgetBoot(server *servers.Server) error {
+	path := filepath.Join(server.Data(), ".barnabas-boot")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	_, rest, found := bytes.Cut(text, []byte("boot.id="))
+	end := bytes.IndexByte(rest, '\n')
+	if !found || end < 0 {
+		return fmt.Errorf("%s has no boot.id", path)
+	}
+	return os.WriteFile(path, bytes.Replace(text, rest[:end], []byte("00000000-0000-4000-8000-000000000000"), 1), 0o644)
+}
+
+// awaitPartitions waits until every partition of a topic tells its end.
+func (c *comparison) awaitPartitions(server *servers.Server, topic string) error {
+	cl, err := client(server)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Minute)
+	for {
+		ends, err := kadm.NewClient(cl).ListEndOffsets(c.ctx, topic)
+		if err == nil {
+			err = ends.Error()
+		}
+		if err == nil && len(ends[topic]) == recoveryPartitions {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return fmt.Errorf("%d of %d partitions serve: %w", len(ends[topic]), recoveryPartitions, err)
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,165 @@
+// Package results keeps what a comparison has measured: samples by side and round, with goals for their ratios. It
+// writes them as JSON, reads and merges such files, and prints them as a table and as a picture.
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// Set is what one or more runs have measured.
+type Set struct {
+	// Runs say where and how; a merged set has several.
+	Runs []Run `json:"runs"`
+	// Results are in the order in which they were first measured.
+	Results []*Result `json:"results"`
+}
+
+// Run is one run of the program.
+type Run struct {
+	Started string `json:"started"`
+	Command string `json:"command"`
+	// Machine is processor, memory, kernel and file system; Versions what was compared.
+	Machine  string            `json:"machine"`
+	Versions map[string]string `json:"versions"`
+}
+
+// Result is one measure of one scenario.
+type Result struct {
+	Scenario string `json:"scenario"`
+	// What describes the scenario in a line, State what else mattered: below or above the threshold of write-back.
+	What  string `json:"what,omitempty"`
+	State string `json:"state,omitempty"`
+	// Measure is what was measured, Unit its unit.
+	Measure string `json:"measure"`
+	Unit    string `json:"unit,omitempty"`
+	// More says that more is better.
+	More bool `json:"more,omitempty"`
+	// Sides names those compared, in order; Samples has one value of each a round.
+	Sides   []string             `json:"sides"`
+	Samples map[string][]float64 `json:"samples"`
+	Goals   []Goal               `json:"goals,omitempty"`
+}
+
+// Goal is what a ratio of two sides' medians should be, or one side's median where To is "".
+//
+//	(Of − Above) / (To − Above)
+//
+// AtMost and AtLeast bound it, 0 does not.
+type Goal struct {
+	Of      string  `json:"of"`
+	To      string  `json:"to,omitempty"`
+	Above   string  `json:"above,omitempty"`
+	AtMost  float64 `json:"at_most,omitempty"`
+	AtLeast float64 `json:"at_least,omitempty"`
+}
+
+// find returns the result of a measure of a scenario, a new one where there is none.
+func (s *Set) find(like Result) *Result {
+	for _, r := range s.Results {
+		if r.Scenario == like.Scenario && r.Measure == like.Measure {
+			return r
+		}
+	}
+	r := &like
+	r.Sides, r.Samples = nil, map[string][]float64{}
+	s.Results = append(s.Results, r)
+	return r
+}
+
+// Add notes samples of a side. What it belongs to is told by like, whose sides and samples are not looked at.
+func (s *Set) Add(like Result, side string, samples ...float64) {
+	r := s.find(like)
+	if !slices.Contains(r.Sides, side) {
+		r.Sides = append(r.Sides, side)
+	}
+	r.Samples[side] = append(r.Samples[side], samples...)
+	if like.State != "" {
+		r.State = like.State
+	}
+}
+
+// Merge adds what another set has: further results, and further samples of those that are here.
+func (s *Set) Merge(other *Set) {
+	s.Runs = append(s.Runs, other.Runs...)
+	for _, r := range other.Results {
+		for _, side := range r.Sides {
+			s.Add(*r, side, r.Samples[side]...)
+		}
+	}
+}
+
+// Write writes the set as JSON.
+func (s *Set) Write(path string) error {
+	text, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// Read reads and merges files that Write has written.
+func Read(paths ...string) (*Set, error) {
+	all := &Set{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		one := &Set{}
+		if err := json.Unmarshal(text, one); err != nil {
+			return nil, fmt.Errorf("%s is no file of results: %w", path, err)
+		}
+		all.Merge(one)
+	}
+	return all, nil
+}
+
+// Median is the middle sample of a side, or the mean of the two in the middle; 0 without samples.
+func (r *Result) Median(side string) float64 {
+	x := slices.Sorted(slices.Values(r.Samples[side]))
+	if len(x) == 0 {
+		return 0
+	}
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// Bounds are the smallest and the largest sample of a side.
+func (r *Result) Bounds(side string) (low, high float64) {
+	x := r.Samples[side]
+	if len(x) == 0 {
+		return 0, 0
+	}
+	return slices.Min(x), slices.Max(x)
+}
+
+// Clear reports whether each sample of one side beats each of the other's, in either direction: else the difference of
+// the medians may be chance.
+func (r *Result) Clear(a, b string) bool {
+	lowA, highA := r.Bounds(a)
+	lowB, highB := r.Bounds(b)
+	return highA < lowB || highB < lowA
+}
+
+// Ratio is the goal's ratio in a result, and whether there is one: sides may be missing, or not be above Above.
+func (g Goal) Ratio(r *Result) (float64, bool) {
+	if g.To == "" {
+		return r.Median(g.Of), len(r.Samples[g.Of]) > 0
+	}
+	if len(r.Samples[g.Of]) == 0 || len(r.Samples[g.To]) == 0 || g.Above != "" && len(r.Samples[g.Above]) == 0 {
+		return 0, false
+	}
+	above := r.Median(g.Above)
+	of, to := r.Median(g.Of)-above, r.Median(g.To)-above
+	if to <= 0 {
+		return 0, false
+	}
+	return max(of, 0) / to, true
+}
+
+// Met reports whether a ratio is what it should be.
+func (g Goal) Met(ratio float64) bool {
+	return (g.AtMost == 0 || ratio <= g.AtMost) && (g.AtLeast == 0 || ratio >= g.AtLeast)
+}

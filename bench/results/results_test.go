@@ -1,0 +1,97 @@
+package results
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func example() *Set {
+	s := &Set{Runs: []Run{{Started: "today", Command: "go run ./bench", Machine: "2 cores", Versions: map[string]string{Kafka: "4.4.0"}}}}
+	cpu := Result{Scenario: "p1k", What: "1 KiB <each>", Measure: "CPU", Unit: "s/GB", Goals: []Goal{
+		{Of: Barnabas, To: Kafka, AtMost: 0.45}, {Of: Barnabas, To: "append", AtMost: 1.3}, {Of: Barnabas, To: Kafka, Above: "append", AtMost: 0.1},
+	}}
+	s.Add(cpu, Kafka, 2, 3, 2.5)
+	s.Add(cpu, Barnabas, 0.9, 1.1, 1)
+	s.Add(cpu, "append", 0.7, 0.6, 0.8)
+	rate := Result{Scenario: "p1k", Measure: "rate", Unit: "MB/s", More: true, Goals: []Goal{{Of: Barnabas, To: Kafka, AtLeast: 1.8}, {Of: Barnabas, AtLeast: 450}}}
+	s.Add(rate, Kafka, 400)
+	s.Add(rate, Barnabas, 500)
+	return s
+}
+
+func TestTable(t *testing.T) {
+	var out strings.Builder
+	if err := example().Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| p1k      | CPU, s/GB  | 2.50 (2.00–3.00) | 1.00 (0.90–1.10) | 0.40  | append 0.70 (0.60–0.80) |",
+		"| ≤ 0.45: met; 1.43 of append ≤ 1.30: missed; 0.17 of Kafka above append ≤ 0.10: missed |",
+		"| 1.25  |", "≥ 1.80: missed; ≥ 450 MB/s: met", "- `p1k`: 1 KiB <each>; rounds: 3", "Kafka: 4.4.0",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestOverlapIsMarked(t *testing.T) {
+	r := &Result{Sides: []string{Kafka, Barnabas}, Samples: map[string][]float64{Kafka: {2, 3}, Barnabas: {1, 2.5}}}
+	if r.Clear(Kafka, Barnabas) || !strings.HasSuffix(r.ratio(), "~") {
+		t.Error("overlapping samples count as clear")
+	}
+	r.Samples[Barnabas] = []float64{4, 5, 6, 7}
+	if !r.Clear(Kafka, Barnabas) || r.Median(Barnabas) != 5.5 || r.ratio() != "2.20" {
+		t.Errorf("median %v, ratio %s", r.Median(Barnabas), r.ratio())
+	}
+}
+
+func TestFilesAreMerged(t *testing.T) {
+	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	other := example()
+	other.Results = other.Results[1:]
+	other.Add(Result{Scenario: "c1k", Measure: "CPU"}, Kafka, 1)
+	if err := errors.Join(example().Write(a), other.Write(b)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Read(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Runs) != 2 || len(s.Results) != 3 || len(s.Results[0].Samples[Kafka]) != 3 || len(s.Results[1].Samples[Kafka]) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if len(s.Results[0].Goals) != 3 || s.Results[1].Unit != "MB/s" || !s.Results[1].More {
+		t.Errorf("%+v", s.Results[0])
+	}
+	if _, err := Read(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a file that is not there was read")
+	}
+}
+
+func TestPlotIsXML(t *testing.T) {
+	var out strings.Builder
+	if err := example().Plot(&out, "A & B"); err != nil {
+		t.Fatal(err)
+	}
+	decoder := xml.NewDecoder(strings.NewReader(out.String()))
+	bars := 0
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, out.String())
+		}
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "line" {
+			bars++
+		}
+	}
+	if bars != 5 {
+		t.Errorf("%d bars for 5 medians", bars)
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/bench/results"
+	"github.com/barnabas-mq/barnabas/bench/servers"
+	"github.com/barnabas-mq/barnabas/internal/perf"
+)
+
+// patience is how long a load may go without an acknowledgement.
+const patience = time.Minute
+
+// warmUp puts some of every kind of load on a server, whatever the scale of the run: a JVM compiles what is used, and
+// takes twice the CPU and more until it has. Both sides get it.
+func (c *comparison) warmUp(s *servers.Server) error {
+	topic, err := c.newTopic(s, 6, nil)
+	if err != nil {
+		return err
+	}
+	loads := []struct {
+		load    perf.Load
+		options []kgo.Opt
+	}{
+		{perf.Load{Topic: topic, Records: 300_000, Value: perf.Noise(1<<10, 0), Patience: patience}, nil},
+		{perf.Load{Topic: topic, Records: 2_000_000, Value: perf.Noise(100, 0), Patience: patience}, acksOne()},
+	}
+	for _, l := range loads {
+		producer, err := client(s, l.options...)
+		if err != nil {
+			return err
+		}
+		_, err = perf.Produce(c.ctx, l.load, producer)
+		producer.Close()
+		if err != nil {
+			return err
+		}
+	}
+	three, closeAll, err := clients(s, 3)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if _, err := perf.Consume(c.ctx, topic, three[0]); err != nil {
+		return err
+	}
+	if _, err := perf.EndToEnd(c.ctx, perf.Stream{Topic: topic, Rate: 3000, Records: 15_000, Size: 100}, three[1], three[2]); err != nil {
+		return err
+	}
+	return c.dropTopic(s, topic)
+}
+
+// profileAddress is where Barnabas serves profiles.
+func (c *comparison) profileAddress() string { return fmt.Sprintf("127.0.0.1:%d", c.port-1) }
+
+// profileTime is how long a profile takes; a load that is shorter is not in all of it.
+const profileTime = 3 * time.Second
+
+func unprofiled(do func() error) error { return do() }
+
+// profiled takes a CPU profile of Barnabas while something is done, where -profile asks for it, in the last round.
+func (c *comparison) profiled(s *scenario, side string, round int) func(func() error) error {
+	if c.profile == "" || side != results.Barnabas || round != c.rounds {
+		return unprofiled
+	}
+	return func(do func() error) error {
+		taken := make(chan error, 1)
+		go func() { taken <- c.takeProfile(c.profilePath(s)) }()
+		err := do()
+		return errors.Join(err, <-taken)
+	}
+}
+
+func (c *comparison) takeProfile(path string) error {
+	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.profileAddress(), int(profileTime.Seconds())))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if err := os.MkdirAll(c.profile, 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, response.Body)
+	return errors.Join(err, file.Close())
+}

@@ -224,12 +224,12 @@ func TestBombsTakeBoundedMemory(t *testing.T) {
 // decompressor, so that every payload finds the buffer that the one before left.
 func TestZstdOfEverySize(t *testing.T) {
 	var d Decompressor
-	plain := sample(3*wholeMax, 9)
+	plain := sample(wholeMax+1, 9)
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{0, 1, 1000, wholeMin, wholeMin + 1, wholeMax - 1, wholeMax, wholeMax + 1, 3 * wholeMax, 7} {
+	for _, n := range []int{0, 1, 1000, wholeMin, wholeMax, wholeMax + 1, 7} {
 		streamed := streamedZstd(t, encoder, plain[:n])
 		dense := bytes.Repeat([]byte{'x'}, n) // expands beyond the room that is made without a size
 		for _, c := range []struct {

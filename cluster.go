@@ -31,8 +31,9 @@ type Cluster struct {
 
 // StartCluster runs n brokers; it returns when clients can use them. Without an address each listens on a free
 // port of 127.0.0.1, otherwise the first has the address and the others the ports behind it. In DataDir each
-// has a directory of its own, and the metadata are in one beside them. Internal topics have as many replicas as
-// there are brokers, up to three.
+// has a directory of its own, and the metadata are in one beside them; with the property zookeeper.connect they
+// are in that ensemble, and what it keeps outlives the process, so that DataDir must be set too. Internal topics have
+// as many replicas as there are brokers, up to three.
 func StartCluster(ctx context.Context, n int, o Options) (*Cluster, error) {
 	store, closeStore, err := openStore(o)
 	if err != nil {
@@ -49,8 +50,17 @@ func StartCluster(ctx context.Context, n int, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// openStore makes the store that the members share.
+// errMemoryOnZooKeeper refuses what would come back with topics and without their records.
+var errMemoryOnZooKeeper = errors.New("a cluster on ZooKeeper needs a data directory: what is in the ensemble outlives this process, what is in memory does not")
+
+// openStore makes the store that the members share; none where each connects to ZooKeeper by itself.
 func openStore(o Options) (coordination.Store, func() error, error) {
+	if o.Properties["zookeeper.connect"] != "" {
+		if o.DataDir == "" {
+			return nil, nil, errMemoryOnZooKeeper
+		}
+		return nil, func() error { return nil }, nil
+	}
 	if o.DataDir == "" {
 		store := memory.New(memory.Options{})
 		return store, store.Close, nil

@@ -10,14 +10,34 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/barnabas-mq/barnabas"
+	"github.com/barnabas-mq/barnabas/internal/coordination/zookeeper/zktest"
 )
 
 // A cluster in one process keeps what was acknowledged when a broker stops, and over a restart of all.
 func TestStartCluster(t *testing.T) {
-	dir := t.TempDir()
+	t.Run("with a store of its own", func(t *testing.T) { stopAndRestart(t, nil) })
+	t.Run("on ZooKeeper", func(t *testing.T) {
+		if _, err := zktest.ClassPath(); err != nil {
+			t.Skip("NOT RUN: ", err) // test/run says so too
+		}
+		zk, err := zktest.Start(zktest.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(zk.Kill)
+		stopAndRestart(t, map[string]string{"zookeeper.connect": zk.Address + "/kafka"})
+		memory := barnabas.Options{Properties: map[string]string{"zookeeper.connect": zk.Address}}
+		if _, err := barnabas.StartCluster(t.Context(), 3, memory); err == nil || !strings.Contains(err.Error(), "data directory") {
+			t.Errorf("a cluster in memory on ZooKeeper: %v", err)
+		}
+	})
+}
+
+func stopAndRestart(t *testing.T, properties map[string]string) {
+	options := barnabas.Options{DataDir: t.TempDir(), Properties: properties}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := barnabas.StartCluster(ctx, 3, barnabas.Options{DataDir: dir})
+	c, err := barnabas.StartCluster(ctx, 3, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +62,7 @@ func TestStartCluster(t *testing.T) {
 	if err := c.Stop(ctx); err != nil {
 		t.Error(err)
 	}
-	if c, err = barnabas.StartCluster(ctx, 3, barnabas.Options{DataDir: dir}); err != nil {
+	if c, err = barnabas.StartCluster(ctx, 3, options); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {

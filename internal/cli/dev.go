@@ -18,6 +18,7 @@ import (
 type devFlags struct {
 	brokers             int
 	dataDir, address    string
+	zookeeper           string
 	logLevel, logFormat string
 	readyFile           string
 	overrides           []string
@@ -33,7 +34,8 @@ func devCommand(s *streams) *cobra.Command {
 		Long: `Run a cluster in one process until it is told to stop, and print what clients bootstrap from.
 
 The brokers listen on free ports of 127.0.0.1, or on --address and the ports behind it, replicate to each other,
-and keep everything in memory unless --data-dir says where. New topics have three replicas, or as many as there
+and keep everything in memory unless --data-dir says where. --zookeeper puts what the brokers share into a real
+ensemble instead of a store of this process. New topics have three replicas, or as many as there
 are brokers. For a cluster that survives the loss of a machine, run 'barnabas start' on several.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runDev(command.Context(), s, flags) },
@@ -41,6 +43,7 @@ are brokers. For a cluster that survives the loss of a machine, run 'barnabas st
 	command.Flags().IntVar(&flags.brokers, "brokers", 3, "how many brokers")
 	command.Flags().StringVar(&flags.dataDir, "data-dir", "", "directory of the data; in memory where it is empty")
 	command.Flags().StringVar(&flags.address, "address", "", "host:port of the first broker")
+	command.Flags().StringVar(&flags.zookeeper, "zookeeper", "", "ensemble for the metadata, as host:port,.../chroot; needs --data-dir")
 	command.Flags().StringArrayVar(&flags.overrides, "override", nil, "a property of all brokers as key=value; may be repeated")
 	command.Flags().StringVar(&flags.readyFile, "ready-file", "", "file to write the addresses to, in one line, once the brokers serve")
 	command.Flags().StringVar(&flags.logFormat, "log-format", "text", "text or json")
@@ -53,6 +56,9 @@ func runDev(ctx context.Context, s *streams, flags devFlags) error {
 		return usageError{fmt.Errorf("--brokers %d is not between 1 and 100", flags.brokers)}
 	}
 	properties := map[string]string{}
+	if flags.zookeeper != "" {
+		properties["zookeeper.connect"] = flags.zookeeper
+	}
 	for _, override := range flags.overrides {
 		key, value, ok := strings.Cut(override, "=")
 		if !ok {

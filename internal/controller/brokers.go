@@ -33,6 +33,7 @@ func (t *term) readBrokers() error {
 			logger.Info("controller: a broker has left", "broker", id, "broker-epoch", old.Epoch)
 		default:
 			t.widening = time.After(widenAfter)
+			t.armFill(fillAfter)
 			logger.Info("controller: a broker has joined", "broker", id, "broker-epoch", now.Epoch, "stopped", t.cluster.stops[id])
 		}
 		if now == nil || old != nil && old.Epoch != now.Epoch {
@@ -40,6 +41,7 @@ func (t *term) readBrokers() error {
 		}
 	}
 	t.refresh = true
+	t.filling.queue = nil                            // planned for other brokers
 	t.look.moves = t.look.moves || len(t.ending) > 0 // the dead are not waited for
 	if t.cluster.settling && !t.missing() {
 		t.settled()

@@ -67,6 +67,8 @@ func (t *term) begin(brokers []znode.Registration, topics []metadata.PutTopic) {
 	t.look.requests, t.look.notifications = true, true
 	t.armBalance(firstBalance)
 	t.widening = time.After(widenAfter)
+	t.filling.slowed = true // until it has been looked
+	t.armFill(fillAfter)
 }
 
 // all lists every partition.

@@ -74,6 +74,7 @@ type term struct {
 	balancing <-chan time.Time
 	widening  <-chan time.Time // set when brokers have joined
 	balanceAt time.Time
+	filling   filling
 	unmet     refusals
 
 	// Shared with the goroutines of requests and queues.
@@ -208,6 +209,10 @@ func (t *term) wait(w watches) error {
 		return t.survive(t.widenInternal())
 	case <-t.balancing:
 		return t.survive(t.balance())
+	case <-t.filling.wake:
+		return t.survive(t.fill())
+	case plan := <-t.filling.planned:
+		return t.survive(t.filled(plan))
 	case <-w.controller.Events():
 		return t.stillLeading()
 	case request := <-t.requests:

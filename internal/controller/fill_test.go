@@ -1,0 +1,187 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
+)
+
+// filledCast is two brokers with thirty partitions, and a third one that joins.
+func filledCast(t *testing.T, properties ...string) *cast {
+	c := newCast(t)
+	loaded, _, err := config.Load(config.LoadOptions{Overrides: properties})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.config = loaded
+	c.start(1, true, znode.StopNever)
+	c.start(2, true, znode.StopNever)
+	var replicas [][]P.BrokerID
+	for i := range 30 {
+		replicas = append(replicas, [][]P.BrokerID{{1, 2}, {2, 1}}[i%2])
+	}
+	assign(t, c.leader(), "t", replicas...)
+	c.start(3, true, znode.StopNever)
+	return c
+}
+
+// leader is the active controller.
+func (c *cast) leader() *Controller {
+	c.t.Helper()
+	for _, b := range c.brokers {
+		if b.controller.Image() != nil {
+			return b.controller
+		}
+	}
+	c.t.Fatal("no controller")
+	return nil
+}
+
+// follow lets every leader put into its in-sync set whatever replica lives, and returns how many did.
+func (c *cast) follow() (grown int) {
+	one := c.leader()
+	image := one.Image()
+	for _, name := range image.Topics() {
+		for i, p := range image.Topic(name).Partitions {
+			var set []P.BrokerID
+			for _, id := range p.Replicas {
+				if image.Alive(id) {
+					set = append(set, id)
+				}
+			}
+			if p.Leader != P.NoBroker && len(set) > len(p.ISR) {
+				inSync(c.t, one, P.TopicPartition{Topic: name, Partition: int32(i)}, set...)
+				grown++
+			}
+		}
+	}
+	return grown
+}
+
+// has is what a broker holds and leads, by the controller.
+func (c *cast) has(id P.BrokerID) (replicas, leads int) {
+	image := c.leader().Image()
+	for _, p := range image.Topic("t").Partitions {
+		if slices.Contains(target(p), id) {
+			replicas++
+		}
+		if p.Leader == id {
+			leads++
+		}
+	}
+	return replicas, leads
+}
+
+// A broker that has joined gets its share, a batch at a time and slowed down, with leaders; then there is peace.
+func TestNewBrokerGetsItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := filledCast(t, "auto.balance.enable=true")
+		<-time.After(fillAfter + time.Second)
+		synctest.Wait()
+		all, err := c.leader().ListPartitionReassignments(t.Context(), nil)
+		if err != nil || len(all) != fillAtOnce {
+			t.Fatalf("%d partitions are on their way, %v", len(all), err)
+		}
+		rates, _ := c.data("/config/brokers/<default>")
+		lists, _ := c.data("/config/topics/t")
+		first := all[0]
+		if !strings.Contains(rates, `"leader.replication.throttled.rate":"50000000"`) || !strings.Contains(rates, `"follower.replication.throttled.rate":"50000000"`) ||
+			!strings.Contains(lists, fmt.Sprintf(`%d:%d`, first.Partition, first.Adding[0])) {
+			t.Errorf("no throttle: %s %s", rates, lists)
+		}
+		for range 10 {
+			c.follow()
+			<-time.After(2 * fillPoll)
+		}
+		if replicas, leads := c.has(3); replicas != 18 || leads < 9 || leads > 10 { // nine tenths of a share, and leaders
+			t.Errorf("the new broker has %d replicas and leads %d", replicas, leads)
+		}
+		<-time.After(2 * fillEvery)
+		rates, _ = c.data("/config/brokers/<default>")
+		lists, _ = c.data("/config/topics/t")
+		if strings.Contains(rates+lists, "throttled") {
+			t.Errorf("a throttle has stayed: %s %s", rates, lists)
+		}
+		before := c.store.Tree().Zxid()
+		<-time.After(time.Hour)
+		if n := c.store.Tree().Zxid() - before; n != 0 {
+			t.Errorf("%d writes in an hour in which nothing happened", n)
+		}
+	})
+}
+
+// The controller dies in every phase of it, and the next one carries on; the throttle goes at the end.
+func TestSharesSurviveControllers(t *testing.T) {
+	for step := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			c := filledCast(t, "auto.balance.enable=true")
+			for i := range 20 {
+				<-time.After(fillAfter/4 + fillPoll)
+				if i == step {
+					old := c.leader().options.BrokerID
+					c.brokers[old].stop()
+					<-time.After(time.Second)
+					c.start(old, true, znode.StopClean)
+				}
+				c.follow()
+			}
+			<-time.After(2 * fillEvery)
+			for range 6 {
+				c.follow()
+				<-time.After(fillEvery)
+			}
+			if replicas, _ := c.has(3); replicas != 18 {
+				t.Errorf("controller died in step %d: the new broker has %d replicas", step, replicas)
+			}
+			rates, _ := c.data("/config/brokers/<default>")
+			lists, _ := c.data("/config/topics/t")
+			if strings.Contains(rates+lists, "throttled") {
+				t.Errorf("controller died in step %d: a throttle has stayed: %s %s", step, rates, lists)
+			}
+		})
+	}
+}
+
+// A broker that restarts is not replaced while it is away, and nothing moves while somebody else moves something.
+func TestSharesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := filledCast(t, "auto.balance.enable=true")
+		c.brokers[2].stop()
+		<-time.After(time.Hour)
+		if replicas, _ := c.has(3); replicas != 0 {
+			t.Errorf("%d replicas moved while a broker was away", replicas)
+		}
+		c.start(2, true, znode.StopClean)
+		c.follow()
+		reassign(t, c.leader(), 1, 3)
+		<-time.After(fillAfter + fillEvery)
+		if replicas, _ := c.has(3); replicas != 1 {
+			t.Errorf("the new broker has %d replicas while somebody else moves one", replicas)
+		}
+		for range 10 {
+			c.follow()
+			<-time.After(2 * fillPoll)
+		}
+		if replicas, _ := c.has(3); replicas != 18 {
+			t.Errorf("the new broker has %d replicas in the end", replicas)
+		}
+	})
+}
+
+// Without auto.balance.enable nothing moves by itself.
+func TestNoSharesByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := filledCast(t)
+		<-time.After(time.Hour)
+		if replicas, _ := c.has(3); replicas != 0 {
+			t.Errorf("%d replicas moved", replicas)
+		}
+	})
+}

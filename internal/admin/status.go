@@ -67,8 +67,10 @@ type Trouble struct {
 	Reason string
 }
 
-// OK reports whether a controller and all replicas are there.
-func (s *Status) OK() bool { return s.Controller >= 0 && len(s.Troubles) == 0 }
+// OK reports whether a controller and all replicas are there, and every broker answers.
+func (s *Status) OK() bool {
+	return s.Controller >= 0 && len(s.Troubles) == 0 && !slices.ContainsFunc(s.Members, func(m BrokerStatus) bool { return m.State == Silent })
+}
 
 // Count is how many partitions are in each kind of trouble; one may be in several.
 func (s *Status) Count() (offline, underMin, underReplicated int) {

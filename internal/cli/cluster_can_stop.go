@@ -33,7 +33,7 @@ func clusterCanStopCommand(c *common) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := c.print(canStop(id, obstacles)); err != nil {
+				if err := c.print(canStop(id, obstacles, c.format == formatText)); err != nil {
 					return err
 				}
 				if len(obstacles) > 0 {
@@ -51,7 +51,8 @@ type cannotStop int32
 // Error is what a script sees of it on standard error.
 func (b cannotStop) Error() string { return fmt.Sprintf("broker %d must not be stopped now", int32(b)) }
 
-func canStop(id int32, obstacles []admin.Obstacle) *report {
+// canStop makes the report; brief is for people.
+func canStop(id int32, obstacles []admin.Obstacle, brief bool) *report {
 	r := &report{}
 	offline := 0
 	for _, o := range obstacles {
@@ -61,7 +62,11 @@ func canStop(id int32, obstacles []admin.Obstacle) *report {
 	}
 	r.object("stop").set("broker", id).set("can_stop", len(obstacles) == 0).set("offline", offline).set("under_min_isr", len(obstacles)-offline)
 	list := r.list("partitions", "topic", "partition", "would_be", "isr", "min_isr", "advice")
-	for _, o := range obstacles {
+	for i, o := range obstacles {
+		if brief && i == few {
+			list.add(fmt.Sprintf("and %d more", len(obstacles)-few), nil, nil, nil, nil, nil)
+			break
+		}
 		state := "under min isr"
 		if o.Offline {
 			state = "offline"

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ type clusterStatusFlags struct{ noMetrics bool }
 //
 //	cluster          ID  CONTROLLER  CONTROLLER-EPOCH  HEALTHY  …
 //	brokers          ID  ADDRESS  RACK  STATE  CONTROLLER  LEADERS  REPLICAS  BEHIND  SIZE  STORE…  MAX-LAG
+//	reasons          TROUBLE  PARTITIONS  FIRST  REASON
 //	troubles         TOPIC  PARTITION  TROUBLE  LEADER  REPLICAS  ISR  MIN-ISR  REASON
 //	reassignments    TOPIC  PARTITION  REPLICAS  ADDING  REMOVING  COPIED  BYTES
 //	throttles        BROKER  LEADER-RATE  FOLLOWER-RATE
@@ -24,6 +26,8 @@ type clusterStatusFlags struct{ noMetrics bool }
 // Kafka's protocol has no words for the controller's epoch and for a broker's session with ZooKeeper: these come from
 // /metrics at each broker's http.listener, where that can be reached from here, and are nothing elsewhere. Exit 1 with
 // the report printed where a partition is in trouble, as health has it.
+//
+// As text only the first few partitions are listed, and what is the same for many is said once.
 func clusterStatusCommand(c *common) *cobra.Command {
 	var flags clusterStatusFlags
 	command := &cobra.Command{
@@ -36,7 +40,7 @@ func clusterStatusCommand(c *common) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := c.print(clusterStatus(status)); err != nil {
+				if err := c.print(clusterStatus(status, c.format == formatText)); err != nil {
 					return err
 				}
 				if !status.OK() {
@@ -50,7 +54,8 @@ func clusterStatusCommand(c *common) *cobra.Command {
 	return command
 }
 
-func clusterStatus(s *admin.Status) *report {
+// clusterStatus makes the report; brief is for people.
+func clusterStatus(s *admin.Status, brief bool) *report {
 	r := &report{}
 	offline, underMin, underReplicated := s.Count()
 	r.object("cluster").set("id", s.ID).set("controller", s.Controller).set("controller_epoch", known(s.ControllerEpoch)).
@@ -58,11 +63,8 @@ func clusterStatus(s *admin.Status) *report {
 		set("offline", offline).set("under_min_isr", underMin).set("under_replicated", underReplicated).
 		set("reassignments", len(s.Moving)).set("throttled_topics", s.Throttled)
 	statusOfBrokers(r, s)
-	list := r.list("troubles", "topic", "partition", "trouble", "leader", "replicas", "isr", "min_isr", "reason")
-	for _, t := range s.Worst() {
-		list.add(t.Topic, t.TopicPartition.Partition, troubles(t), known(int64(t.Partition.Leader)), t.Partition.Replicas, t.Partition.ISR, t.MinInSync, t.Reason)
-	}
-	list = r.list("reassignments", "topic", "partition", "replicas", "adding", "removing", "copied", "bytes")
+	statusOfPartitions(r, s, brief)
+	list := r.list("reassignments", "topic", "partition", "replicas", "adding", "removing", "copied", "bytes")
 	for _, m := range s.Moving {
 		list.add(m.Topic, m.Partition, m.Target(), m.Adding, m.Removing, m.Copied, m.Bytes)
 	}
@@ -104,4 +106,39 @@ func troubles(t admin.Trouble) string {
 		return "under min isr"
 	}
 	return "under replicated"
+}
+
+// few is how many partitions people are shown.
+const few = 20
+
+// statusOfPartitions tells the reasons, and which partitions have them.
+func statusOfPartitions(r *report, s *admin.Status, brief bool) {
+	type why struct{ trouble, reason string }
+	counts := map[why]int{}
+	var order []why
+	first := map[why]string{}
+	worst := s.Worst()
+	for _, t := range worst {
+		w := why{troubles(t), t.Reason}
+		if counts[w]++; counts[w] == 1 {
+			order = append(order, w)
+			first[w] = fmt.Sprintf("%s-%d", t.Topic, t.TopicPartition.Partition)
+		}
+	}
+	list := r.list("reasons", "trouble", "partitions", "first", "reason")
+	for _, w := range order {
+		list.add(w.trouble, counts[w], first[w], w.reason)
+	}
+	list = r.list("troubles", "topic", "partition", "trouble", "leader", "replicas", "isr", "min_isr", "reason")
+	for i, t := range worst {
+		if brief && i == few {
+			list.add(fmt.Sprintf("and %d more", len(worst)-few), nil, nil, nil, nil, nil, nil, nil)
+			break
+		}
+		var reason any
+		if !brief {
+			reason = t.Reason
+		}
+		list.add(t.Topic, t.TopicPartition.Partition, troubles(t), known(int64(t.Partition.Leader)), t.Partition.Replicas, t.Partition.ISR, t.MinInSync, reason)
+	}
 }

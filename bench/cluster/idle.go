@@ -1,0 +1,32 @@
+package cluster
+
+import (
+	"context"
+	"time"
+)
+
+// settle is how long a cluster is left alone before its idling counts: by then caches of files are closed.
+const settle = 20 * time.Second
+
+// Idle measures what the brokers take while nothing happens, all together.
+func (s *Stage) Idle(ctx context.Context, of time.Duration) ([]Figure, error) {
+	if err := pause(ctx, settle); err != nil {
+		return nil, err
+	}
+	before, err := s.cluster.Usage()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := pause(ctx, of); err != nil {
+		return nil, err
+	}
+	after, err := s.cluster.Usage()
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		{"CPU of the brokers", "% of a core", false, 100 * (after.CPU - before.CPU) / time.Since(began).Seconds()},
+		{"memory of the brokers", "MB", false, float64(after.RSS) / 1e6},
+	}, nil
+}

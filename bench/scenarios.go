@@ -15,7 +15,7 @@ type scenario struct {
 
 // scenarios are all, in the order in which "all" runs them.
 func scenarios() []*scenario {
-	return slices.Concat(produceScenarios(), consumeScenarios(), endToEndScenarios(), growthScenarios(), compactionScenarios(), processScenarios())
+	return slices.Concat(produceScenarios(), consumeScenarios(), endToEndScenarios(), growthScenarios(), compactionScenarios(), processScenarios(), clusterScenarios())
 }
 
 // choose finds scenarios by their names.

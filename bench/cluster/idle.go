@@ -26,7 +26,7 @@ func (s *Stage) Idle(ctx context.Context, of time.Duration) ([]Figure, error) {
 		return nil, err
 	}
 	return []Figure{
-		{"CPU of the brokers", "% of a core", false, 100 * (after.CPU - before.CPU) / time.Since(began).Seconds()},
-		{"memory of the brokers", "MB", false, float64(after.RSS) / 1e6},
+		{Name: "CPU of the brokers", Unit: "% of a core", Value: 100 * (after.CPU - before.CPU) / time.Since(began).Seconds()},
+		{Name: "memory of the brokers", Unit: "MB", Value: float64(after.RSS) / 1e6},
 	}, nil
 }

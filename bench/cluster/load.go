@@ -13,8 +13,11 @@ import (
 // loadPartitions is how many partitions a loaded topic has.
 const loadPartitions = 6
 
+// goals are what rate and CPU should be, as ratios to Kafka's; 0 for none.
+type goals struct{ rate, cpu float64 }
+
 // Produce writes records of size bytes with acks=all, as fast as one idempotent client can, into six partitions.
-func (s *Stage) Produce(ctx context.Context, size int, records int64) ([]Figure, error) {
+func (s *Stage) Produce(ctx context.Context, size int, records int64, goal goals) ([]Figure, error) {
 	c := s.cluster
 	topic, err := loadTopic(ctx, c)
 	if err != nil {
@@ -39,10 +42,10 @@ func (s *Stage) Produce(ctx context.Context, size int, records int64) ([]Figure,
 	}
 	gigabytes := float64(m.Bytes) / 1e9
 	return []Figure{
-		{"rate", "records/s", true, m.RecordsPerSecond()},
-		{"throughput", "MB/s", true, 1000 * gigabytes / m.Elapsed.Seconds()},
-		{"CPU of the brokers", "s/GB", false, (after.CPU - before.CPU) / gigabytes},
-		{"peak memory of the brokers", "MB", false, float64(after.Peak) / 1e6},
+		{Name: "rate", Unit: "records/s", More: true, Value: m.RecordsPerSecond(), AtLeast: goal.rate},
+		{Name: "throughput", Unit: "MB/s", More: true, Value: 1000 * gigabytes / m.Elapsed.Seconds()},
+		{Name: "CPU of the brokers", Unit: "s/GB", Value: (after.CPU - before.CPU) / gigabytes, AtMost: goal.cpu},
+		{Name: "peak memory of the brokers", Unit: "MB", Value: float64(after.Peak) / 1e6},
 	}, nil
 }
 
@@ -99,11 +102,12 @@ func (s *Stage) Latency(ctx context.Context, rate float64, of time.Duration) ([]
 	if err != nil {
 		return nil, err
 	}
+	at := func(name string, q float64) Figure {
+		return Figure{Name: "end to end, " + name, Unit: "ms", Value: l.Received.Quantile(q)}
+	}
 	return []Figure{
-		{"end to end, p50", "ms", false, l.Received.Quantile(.5)},
-		{"end to end, p99", "ms", false, l.Received.Quantile(.99)},
-		{"end to end, p99.9", "ms", false, l.Received.Quantile(.999)},
-		{"CPU of the brokers", "% of a core", false, 100 * (after.CPU - before.CPU) / elapsed.Seconds()},
-		{"records lost or failed", "", false, float64(l.Lost + l.Failed)},
+		at("p50", .5), at("p99", .99), at("p99.9", .999),
+		{Name: "CPU of the brokers", Unit: "% of a core", Value: 100 * (after.CPU - before.CPU) / elapsed.Seconds()},
+		count("records lost or failed", l.Lost+l.Failed),
 	}, nil
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/barnabas-mq/barnabas/bench/cluster"
+	"github.com/barnabas-mq/barnabas/bench/results"
+	"github.com/barnabas-mq/barnabas/bench/servers"
+)
+
+// clusterScenarios are three brokers on a ZooKeeper, ours beside Apache Kafka 3.9, which is the last to have one. Sides do
+// not take turns, as they would be in each other's way: each has its rounds on one cluster, after the other's has ended.
+func clusterScenarios() []*scenario {
+	var all []*scenario
+	for _, one := range cluster.Scenarios() {
+		all = append(all, &scenario{name: one.Name, what: one.What, run: func(c *comparison, s *scenario) error {
+			for _, side := range c.chosen([]string{results.Kafka, results.Barnabas}) {
+				if err := c.settle(); err != nil {
+					return err
+				}
+				if err := c.runCluster(s, one, side); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	}
+	return all
+}
+
+func (c *comparison) runCluster(s *scenario, one cluster.Scenario, side string) (err error) {
+	three, err := c.threeBrokers(s.name, side)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, three.Stop()) }()
+	if err := three.Start(c.ctx); err != nil {
+		return err
+	}
+	round := 0
+	return one.Measure(c.ctx, three, c.rounds, func(figures ...cluster.Figure) {
+		round++
+		for _, f := range figures {
+			m := measure{name: f.Name, unit: f.Unit, more: f.More, value: f.Value}
+			if f.AtLeast > 0 || f.AtMost > 0 {
+				m.goals = []results.Goal{{Of: results.Barnabas, To: results.Kafka, AtLeast: f.AtLeast, AtMost: f.AtMost}}
+			}
+			c.add(s, side, round, "", m)
+		}
+	})
+}
+
+// threeBrokers makes the cluster of a side.
+func (c *comparison) threeBrokers(name, side string) (three *servers.Cluster, err error) {
+	folder := strings.ToLower(side) + "-" + name
+	switch side {
+	case results.Kafka:
+		three, err = c.place.KafkaCluster(folder, 3, cluster.Session)
+	case results.Barnabas:
+		three, err = c.place.BarnabasCluster(folder, 3, cluster.Session)
+	default: // another program of ours
+		own := c.place.Program
+		c.place.Program = c.before
+		three, err = c.place.BarnabasCluster(folder, 3, cluster.Session)
+		c.place.Program = own
+	}
+	if err == nil {
+		c.set.Runs[0].Versions[side+" in a cluster"] = three.Brokers[0].Version
+		c.set.Runs[0].Versions["ZooKeeper"] = three.ZooKeeper.Version
+	}
+	return three, err
+}

@@ -35,6 +35,9 @@ func compare(ctx context.Context, o *options) error {
 		Started: time.Now().UTC().Format(time.RFC3339), Command: commandLine(), Machine: machine(place.Dir), Versions: map[string]string{},
 	}}
 	var errs []error
+	if err := touchMemory(); err != nil {
+		return errors.Join(err, place.Close())
+	}
 	for _, s := range o.scenarios {
 		began := time.Now()
 		fmt.Fprintf(os.Stderr, "%s: %s\n", s.name, s.what)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -49,18 +51,33 @@ func (f *fetcher) connect(ctx context.Context) error {
 	return nil
 }
 
-// do sends a request and waits for the answer, for as long as replica.socket.timeout.ms allows.
+// do sends a request and waits for the answer.
 func (f *fetcher) do(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.all.shared.Config().Duration("replica.socket.timeout.ms"))
-	defer cancel()
-	return f.channel.Do(ctx, request)
+	l, err := f.ask(ctx, request, nil)
+	return l.response, err
 }
 
 // poll sends a fetch and waits for the answer. The leader lets it wait for records; where something else is to be
 // fetched meanwhile, a second request makes a leader of ours answer at once, as it sees that there is more to come.
 // One of Kafka's lets it wait on.
 func (f *fetcher) poll(ctx context.Context, request *kmsg.FetchRequest) (lent, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.all.shared.Config().Duration("replica.socket.timeout.ms"))
+	return f.ask(ctx, request, func(ctx context.Context) {
+		q := kmsg.NewPtrApiVersionsRequest()
+		_, _ = f.channel.Do(ctx, q) // whatever it answers, the fetch is answered first
+	})
+}
+
+// ask sends a request and waits for the answer, for as long as replica.socket.timeout.ms allows. nudge is called once
+// when there is something else to do meanwhile.
+//
+//	changes, some partitions keep their orders    the leader has until the end of the time
+//	changes, none keeps them                      twice replica.fetch.wait.max.ms from then on
+//
+// A leader that hangs, or whose machine has gone without a word, is not led by any more before long. Whoever waited
+// for it to the end could not fetch from it for as long when it is back.
+func (f *fetcher) ask(ctx context.Context, request kmsg.Request, nudge func(context.Context)) (lent, error) {
+	settings := f.all.shared.Config()
+	ctx, cancel := context.WithTimeout(ctx, settings.Duration("replica.socket.timeout.ms"))
 	defer cancel()
 	done := make(chan lent, 1)
 	go func() {
@@ -68,21 +85,39 @@ func (f *fetcher) poll(ctx context.Context, request *kmsg.FetchRequest) (lent, e
 		l.response, l.frame, l.err = f.channel.Lend(ctx, request)
 		done <- l
 	}()
-	select {
-	case l := <-done:
-		return l, l.err
-	case <-f.wake:
-	}
-	nudged := make(chan struct{})
-	go func() {
-		defer close(nudged)
-		q := kmsg.NewPtrApiVersionsRequest()
-		_, _ = f.channel.Do(ctx, q) // whatever it answers, the fetch is answered first
+	var nudging sync.WaitGroup
+	defer nudging.Wait()
+	woken := false
+	defer func() {
+		if woken { // the changes are still to be taken over
+			f.wakeUp()
+		}
 	}()
-	l := <-done
-	<-nudged
-	return l, l.err
+	var useless <-chan time.Time
+	for {
+		select {
+		case l := <-done:
+			return l, l.err
+		case <-useless:
+			cancel()
+			<-done
+			return lent{}, errUseless
+		case <-f.wake:
+		}
+		woken = true
+		if nudge != nil {
+			call := nudge
+			nudge = nil
+			nudging.Go(func() { call(ctx) })
+		}
+		if useless == nil && f.superseded() {
+			useless = time.After(2 * settings.Duration("replica.fetch.wait.max.ms"))
+		}
+	}
 }
+
+// errUseless ends a request whose answer nobody waits for any more.
+var errUseless = errors.New("no answer since all partitions that are followed there have other orders")
 
 // lent is an answer and the memory that it lies in.
 type lent struct {

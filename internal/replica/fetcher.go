@@ -119,6 +119,18 @@ func (f *fetcher) takeChanges() {
 	}
 }
 
+// superseded reports whether each partition has got other orders.
+func (f *fetcher) superseded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for tp := range f.parts {
+		if _, changed := f.changes[tp]; !changed {
+			return false
+		}
+	}
+	return true
+}
+
 // drop forgets a partition.
 func (f *fetcher) drop(part *following) {
 	part.gone = true

@@ -371,6 +371,30 @@ func TestLeaderThatGoes(t *testing.T) {
 	})
 }
 
+// A leader that hangs holds nothing up that is not its any more: when it leads again, it is asked anew.
+func TestLeaderThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFetching(t, 17)
+		defer f.stop()
+		f.follow(3, 0, 1)
+		f.next()
+		f.follow(4, 0)
+		select {
+		case <-f.asked:
+			t.Error("partition 1 still waits for the first answer")
+		case <-time.After(10 * time.Second):
+		}
+		began := time.Now()
+		f.follow(4, 1)
+		q, named := f.next()
+		if waited := time.Since(began); waited < time.Second || waited > 2*time.Second || q.SessionEpoch != 0 || !slices.Equal(named, []int32{0, 1}) {
+			t.Errorf("epoch %d names %v after %v, want a new session after a second", q.SessionEpoch, named, waited)
+		}
+		f.reply <- nil // on the first connection and on the second
+		f.reply <- nil
+	})
+}
+
 // A leader from before fetches could say where logs diverge is not followed: by its watermark alone a follower
 // would not know what to cut.
 func TestLeaderThatIsTooOld(t *testing.T) {

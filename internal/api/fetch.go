@@ -73,7 +73,9 @@ type fetch struct {
 	rack string
 	// failed is set where a partition has an error, diverges or is to be read elsewhere, which the client should
 	// learn at once.
-	failed  bool
+	failed bool
+	// held is when more may be sent to a follower of what is throttled.
+	held    time.Duration
 	results []fetchResult
 	again   []int // keys that go to the end of the queue
 	phase   fetchPhase
@@ -157,6 +159,8 @@ type fetchResult struct {
 	watermark, stable, start protocol.Offset
 	// limit is up to where the client may read.
 	limit protocol.Offset
+	// throttled says that what a follower gets counts for leader.replication.throttled.rate.
+	throttled bool
 	// preferred is the replica that the client should read from instead; NoBroker for this one.
 	preferred protocol.BrokerID
 }
@@ -173,6 +177,7 @@ func (f *fetch) enough() bool { return f.found >= f.minBytes || f.failed }
 // sent, stay in the queue: the former come first in the next request, the latter last.
 func (f *fetch) look() {
 	s := f.session
+	f.held = forever
 	s.collect()
 	queue := s.queue
 	s.queue, s.spare = s.spare[:0], queue
@@ -269,11 +274,27 @@ func (f *fetch) readPart(part *fetchPart) fetchResult {
 	if result.limit = bounds.Limit(f.committed); f.follower {
 		result.limit = bounds.End
 	}
-	f.readRecords(&result)
+	if f.mayRead(&result) {
+		f.readRecords(&result)
+	}
 	if f.follower && result.err == nil {
 		f.report(&result, epoch)
 	}
 	return result
+}
+
+// mayRead reports whether records may be sent: not to a follower that is to be throttled, for now.
+func (f *fetch) mayRead(result *fetchResult) bool {
+	if !f.follower {
+		return true
+	}
+	counts, held := result.part.partition.Throttled(f.ctx, f.replica)
+	if held > 0 {
+		f.held = min(f.held, held)
+		return false
+	}
+	result.throttled = counts
+	return true
 }
 
 // readRecords finds the records that the answer has room for.
@@ -371,6 +392,9 @@ func (f *fetch) locate(part *fetchPart) error {
 	return nil
 }
 
+// forever is longer than any request waits.
+const forever = time.Duration(1<<63 - 1)
+
 // waitFor looks again and again until there is enough or the time is up.
 func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
 	f.session.watchAll()
@@ -378,7 +402,13 @@ func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
 	defer timer.Stop()
 	// Each turn looks at what became dirty only: over a thousand quiet partitions an append costs one look.
 	for !f.enough() {
+		var resumed <-chan time.Time
+		if f.held < forever {
+			resumed = time.After(f.held)
+		}
 		select {
+		case <-resumed:
+			f.look()
 		case <-f.session.watcher.Wake():
 			f.look()
 		case <-timer.C:
@@ -438,6 +468,9 @@ func (f *fetch) answer() *server.Response {
 
 // count adds a result to the topic's traffic.
 func (f *fetch) count(result *fetchResult) {
+	if result.throttled {
+		f.api.Replicas.Sent(result.slice.Length)
+	}
 	if result.err == nil && result.slice.Length == 0 {
 		return
 	}

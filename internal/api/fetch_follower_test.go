@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -135,6 +136,62 @@ func TestFollowerThatHasMoreToFetch(t *testing.T) {
 		<-answer
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("answered after %v, want at once", waited)
+		}
+	})
+}
+
+// bytesOf is how many bytes of a partition's records are in an answer about one topic.
+func bytesOf(response *kmsg.FetchResponse, partition int32) int {
+	for _, p := range response.Topics[0].Partitions {
+		if p.Partition == partition {
+			return len(p.RecordBatches)
+		}
+	}
+	return 0
+}
+
+// A follower that is not in sync gets no more than the rate allows; it waits no longer than it has to, and nothing else
+// waits for it.
+func TestThrottledFollowerFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, "leader.replication.throttled.rate=1000")
+		s.lead("t", 2, false)
+		s.inSync("t", self, 3) // of which broker 2 is not one
+		throttled := metadata.SetConfig{Entity: metadata.TopicEntity("t"), Values: map[string]string{"leader.replication.throttled.replicas": "0:1"}}
+		image, delta := s.View.Image().With(throttled)
+		s.Replicas.Apply(delta, image)
+		s.write("t", 0, 100)
+		c := &consumer{s: s, version: 17, wait: 500}
+		first := only(t, ask[*kmsg.FetchResponse](s, following(c.request(nil, want{"t", 0, 0}), 0, -1)))
+		if len(first.RecordBatches) < 1000 {
+			t.Fatalf("%d bytes", len(first.RecordBatches))
+		}
+		s.write("t", 0, 1)
+		owed := time.Duration(len(first.RecordBatches)) * time.Millisecond
+		began := time.Now()
+		q := following(c.request(nil, want{"t", 0, 100}, want{"t", 1, 0}), 0, -1)
+		for n := 0; ; n++ {
+			got := finished[*kmsg.FetchResponse](s, q, s.begin(q))
+			waited := time.Since(began)
+			if bytesOf(got, 0) > 0 {
+				if waited < owed || waited > owed+time.Millisecond {
+					t.Errorf("%d bytes at 1000 a second: more after %v, want %v", len(first.RecordBatches), waited, owed)
+				}
+				break
+			}
+			if waited != time.Duration(n+1)*500*time.Millisecond {
+				t.Errorf("answer %d without records after %v", n, waited)
+			}
+		}
+		q = following(c.request(nil, want{"t", 0, 101}, want{"t", 1, 0}), 0, 0)
+		s.write("t", 0, 100)
+		s.write("t", 1, 1)
+		time.Sleep(time.Second)
+		if got := ask[*kmsg.FetchResponse](s, q); bytesOf(got, 0) == 0 {
+			t.Error("no records although the debt is paid")
+		}
+		if got := ask[*kmsg.FetchResponse](s, q); bytesOf(got, 0) != 0 || bytesOf(got, 1) == 0 {
+			t.Errorf("%d bytes of what is throttled, %d of what is not", bytesOf(got, 0), bytesOf(got, 1))
 		}
 	})
 }

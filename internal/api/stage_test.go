@@ -55,7 +55,7 @@ func newStage(t testing.TB, properties ...string) *stage {
 		t.Fatal(err)
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	replicas := replica.New(replica.Options{Self: self, Dirs: dirs, Topic: c.Topic, Logger: quiet})
+	replicas := replica.New(replica.Options{Self: self, Dirs: dirs, Config: func() *config.Broker { return c }, Topic: c.Topic, Logger: quiet})
 	s := &stage{
 		t: t, draining: make(chan struct{}), ids: map[string]protocol.TopicID{}, epochs: map[string]int32{},
 		conn: &server.Conn{Listener: "PLAINTEXT"},

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -54,6 +55,9 @@ type Topic struct {
 	MinInsyncReplicas int
 	// UncleanLeaderElection allows a leader that may lack acknowledged records.
 	UncleanLeaderElection bool
+	// ThrottledLeaders and ThrottledFollowers are the replicas whose traffic is throttled, at the leader and at the
+	// follower ({leader,follower}.replication.throttled.replicas).
+	ThrottledLeaders, ThrottledFollowers ThrottledReplicas
 }
 
 // segmentBytesFloor is the least segment.bytes that is honoured in a stored configuration. 4.0 raised the
@@ -120,6 +124,10 @@ func (b *Broker) topicDefault(k *Key) Value {
 func (t topicValues) int(name string) int32         { return int32(t.get(name).number) }
 func (t topicValues) age(name string) time.Duration { return millis(t.get(name).number) }
 
+func (t topicValues) throttled(name string) ThrottledReplicas {
+	return ThrottledReplicas(strings.Join(t.get(name).list, ","))
+}
+
 // timestampLimit is one of the two limits on producers' timestamps. Where it is not set itself, the older
 // property that limits both ways counts if that is, so that a topic of an old cluster refuses what it did.
 func (t topicValues) timestampLimit(name string) time.Duration {
@@ -170,5 +178,7 @@ func (t topicValues) topic() Topic {
 		Preallocate:           t.get("preallocate").flag,
 		MinInsyncReplicas:     int(t.int("min.insync.replicas")),
 		UncleanLeaderElection: t.get("unclean.leader.election.enable").flag,
+		ThrottledLeaders:      t.throttled("leader.replication.throttled.replicas"),
+		ThrottledFollowers:    t.throttled("follower.replication.throttled.replicas"),
 	}
 }

@@ -134,7 +134,9 @@ func (f *fetcher) request() *kmsg.FetchRequest {
 	q.SetVersion(f.version)
 	q.ReplicaID = int32(c.Self)
 	q.ReplicaState.ID, q.ReplicaState.Epoch = int32(c.Self), int64(c.BrokerEpoch())
-	q.MaxWaitMillis, q.MinBytes = settings.Int("replica.fetch.wait.max.ms"), settings.Int("replica.fetch.min.bytes")
+	// One that rests must not wait for the others; rounded up, or the end of a rest would be a storm of fetches.
+	q.MaxWaitMillis = min(settings.Int("replica.fetch.wait.max.ms"), int32(f.rest(time.Now()).Milliseconds())+1)
+	q.MinBytes = settings.Int("replica.fetch.min.bytes")
 	q.MaxBytes = settings.Int("replica.fetch.response.max.bytes")
 	if byID := f.nameless == 0 && f.version >= fetchVersionByID; byID != f.session.byID {
 		f.session.reset()
@@ -161,13 +163,9 @@ func (f *fetcher) request() *kmsg.FetchRequest {
 func (f *fetcher) everything() []*following {
 	clear(f.session.names)
 	clear(f.session.forgotten)
-	resting := map[*following]bool{}
-	for _, part := range f.resting {
-		resting[part] = true
-	}
 	var parts []*following
 	for _, part := range f.parts {
-		if !resting[part] {
+		if !part.resting {
 			parts = append(parts, part)
 		}
 	}
@@ -179,7 +177,7 @@ func (f *fetcher) addPartitions(q *kmsg.FetchRequest, parts []*following, maxByt
 	topics := map[string]int{}
 	for _, part := range parts {
 		part.queued = false
-		if part.gone {
+		if part.gone || part.resting {
 			continue
 		}
 		at, ok := part.partition.position(part.epoch)
@@ -279,7 +277,7 @@ func (f *fetcher) askBounds(ctx context.Context, part *following) error {
 			return lost
 		}
 		if err != nil { // a code of Kafka's, as of a leader whose epoch is over
-			f.rest(part)
+			f.retryLater(part)
 			return nil
 		}
 		bounds[i] = offset

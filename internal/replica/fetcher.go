@@ -43,6 +43,7 @@ type following struct {
 	epoch     protocol.LeaderEpoch
 	at        position // that the leader was told last
 	queued    bool     // in next
+	resting   bool     // in resting
 	named     bool     // the leader's session has it
 	gone      bool     // the fetcher has it no more
 	failures  int      // in a row
@@ -76,13 +77,15 @@ func (f *fetcher) run(ctx context.Context) {
 	defer f.disconnect()
 	for ctx.Err() == nil {
 		f.takeChanges()
-		switch rest := f.awaken(time.Now()); {
+		f.awaken(time.Now())
+		f.throttle()
+		switch {
 		case len(f.parts) == 0:
 			if f.all.retire(f) {
 				return
 			}
 		case len(f.parts) == len(f.resting):
-			f.wait(ctx, rest)
+			f.wait(ctx, f.rest(time.Now()))
 		default:
 			if err := f.round(ctx); err != nil && ctx.Err() == nil {
 				f.failed(ctx, err)
@@ -139,7 +142,10 @@ func (f *fetcher) drop(part *following) {
 		f.nameless--
 	}
 	f.session.forget(part)
-	f.resting = without(f.resting, part)
+	if part.resting {
+		part.resting = false
+		f.resting = without(f.resting, part)
+	}
 }
 
 func without(list []*following, part *following) []*following {
@@ -159,12 +165,32 @@ func (f *fetcher) enqueue(part *following) {
 	}
 }
 
-// rest leaves a partition out for a while: a leader answers at once while one of the partitions fails.
-func (f *fetcher) rest(part *following) {
-	part.due = time.Now().Add(f.pause(part.failures))
+// retryLater leaves a partition out for a while: a leader answers at once while one of the partitions fails.
+func (f *fetcher) retryLater(part *following) {
+	f.hold(part, f.pause(part.failures))
 	part.failures++
+}
+
+// hold leaves a partition out for some time.
+func (f *fetcher) hold(part *following, pause time.Duration) {
+	part.due = time.Now().Add(pause)
 	f.session.forget(part)
+	part.resting = true
 	f.resting = append(f.resting, part)
+}
+
+// throttle leaves the partitions out for which follower.replication.throttled.rate is used up, also those that the
+// leader would send more of without being asked again.
+func (f *fetcher) throttle() {
+	pause := f.all.shared.fetching.held()
+	if pause == 0 {
+		return
+	}
+	for _, part := range f.parts {
+		if !part.resting && part.partition.heldBack() {
+			f.hold(part, pause)
+		}
+	}
 }
 
 // firstPause is how long to wait after a first failure; with each that follows twice as long, up to
@@ -176,21 +202,28 @@ func (f *fetcher) pause(failures int) time.Duration {
 	return min(firstPause<<min(failures, 20), max(most, firstPause))
 }
 
-// awaken takes up the partitions again that have rested long enough, and says how long the others still rest.
-func (f *fetcher) awaken(now time.Time) time.Duration {
-	rest := time.Hour
+// awaken takes up the partitions again that have rested long enough.
+func (f *fetcher) awaken(now time.Time) {
 	all := f.retry.Swap(false)
 	kept := f.resting[:0]
 	for _, part := range f.resting {
 		if all || !part.due.After(now) {
+			part.resting = false
 			f.enqueue(part)
 			continue
 		}
-		rest = min(rest, part.due.Sub(now))
 		kept = append(kept, part)
 	}
 	clear(f.resting[len(kept):])
 	f.resting = kept
+}
+
+// rest is how long it is until a partition has rested long enough.
+func (f *fetcher) rest(now time.Time) time.Duration {
+	rest := time.Hour
+	for _, part := range f.resting {
+		rest = min(rest, max(part.due.Sub(now), 0))
+	}
 	return rest
 }
 
@@ -275,7 +308,7 @@ func (f *fetcher) act(ctx context.Context, part *following, step partition.Step)
 		f.drop(part)
 	default:
 		f.logLater(part, step.Err)
-		f.rest(part)
+		f.retryLater(part)
 	}
 	return nil
 }

@@ -88,6 +88,9 @@ func (p *Partition) takeRecords(l *log.Log, got *fetched) partition.Step {
 		return partition.Step{Kind: partition.Later, Err: err}
 	}
 	if len(batches) > 0 {
+		if p.throttled() {
+			p.options.fetching.add(len(got.batches))
+		}
 		if err := p.appendFetched(l, batches); err != nil {
 			return p.failed(err)
 		}
@@ -95,6 +98,7 @@ func (p *Partition) takeRecords(l *log.Log, got *fetched) partition.Step {
 	before := l.HighWatermark()
 	l.SetHighWatermark(p.following.Watermark(got.watermark, held(l)))
 	p.lag.Store(max(int64(got.watermark-l.EndOffset()), 0))
+	p.caughtUp = l.EndOffset() >= got.watermark
 	if got.start > l.StartOffset() && got.start <= l.HighWatermark() {
 		if err := l.AdvanceStart(got.start); err != nil {
 			return p.failed(err)

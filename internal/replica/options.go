@@ -42,6 +42,8 @@ type shared struct {
 	began     time.Time
 	heard     heard
 	proposals proposals
+	sending   quota // to followers
+	fetching  quota // from leaders
 
 	shrinks, expands, refused atomic.Int64 // see Stats
 }
@@ -55,6 +57,10 @@ func newShared(o Options) *shared {
 		o.BrokerEpoch = func() protocol.BrokerEpoch { return protocol.NoBrokerEpoch }
 	}
 	c := &shared{Options: o, began: time.Now()}
+	// Config by way of c: tests replace it.
+	settings := func() *config.Broker { return c.Config() }
+	c.sending = quota{config: settings, property: "leader.replication.throttled.rate", clock: c.clock}
+	c.fetching = quota{config: settings, property: "follower.replication.throttled.rate", clock: c.clock}
 	c.heard.at = map[protocol.BrokerID]*atomic.Int64{}
 	c.proposals.wake = make(chan struct{}, 1)
 	return c

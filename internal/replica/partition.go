@@ -17,10 +17,12 @@ type Partition struct {
 	id      protocol.TopicID
 	options *shared
 
-	// lock is the one lock of a partition, see the package comment. It guards leader and following.
+	// lock is the one lock of a partition, see the package comment. It guards what follows.
 	lock chan struct{}
 	// leader is nil while this replica does not lead.
 	leader *partition.Leader
+	// caughtUp says that this follower had all that was committed when it last heard of it, or that it is in sync.
+	caughtUp bool
 	// following is whom this replica follows; its epoch is NoLeaderEpoch while it follows nobody.
 	following partition.Follower
 

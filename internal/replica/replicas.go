@@ -236,6 +236,7 @@ func (r *Replicas) configure(changed []metadata.Entity, image *metadata.Image) {
 	if !everything && len(topics) == 0 {
 		return
 	}
+	defer r.fetchers.retry() // what was throttled may not be any more
 	for _, p := range r.All() {
 		if !everything && !topics[p.tp.Topic] {
 			continue

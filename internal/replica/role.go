@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/log"
@@ -109,6 +110,7 @@ func (p *Partition) follow(state *metadata.Partition, settings *config.Topic) er
 		l.ShareConfig(settings)
 	}
 	p.resignLocked(protocol.NotLeaderOrFollower)
+	p.caughtUp = slices.Contains(state.ISR, p.options.Self)
 	p.following = partition.Follow(state, settings.UncleanLeaderElection)
 	if planted.In(planted.WatermarkCut) && l != nil {
 		if err := p.options.Dirs.TruncateTo(p.tp, l.HighWatermark()); err != nil {

@@ -110,7 +110,7 @@ func (t *trial) leaderless(ctx context.Context, last *broker) error {
 func (t *trial) explained(ctx context.Context, last *broker) error {
 	asked := t.others(last)[0]
 	return t.load.until(ctx, "an explanation", func(ctx context.Context) error {
-		output, err := exec.CommandContext(ctx, asked.Program, "cluster", "status", "-b", asked.Address).CombinedOutput()
+		output, err := exec.CommandContext(ctx, asked.Program, "cluster", "status", "-o", "tsv", "-b", asked.Address).CombinedOutput()
 		if _, unwell := errors.AsType[*exec.ExitError](err); err != nil && !unwell {
 			return err
 		}

@@ -39,7 +39,7 @@ type MoveProgress struct {
 //
 // It may be cut off at any point. What has begun goes on by itself, and a plan that is made anew has what is left;
 // its moves that are under way already are waited for. Only a throttle stays until the next plan has ended, or
-// [Client.Unthrottle] is called. With ctx's end it returns its error and what is known by then.
+// [Client.Unthrottle] is called. With ctx's end it returns that error and what is known by then.
 func (c *Client) CarryOut(ctx context.Context, l *Layout, moves []balance.Move, o MoveOptions) ([]PartitionResult, error) {
 	r := &run{client: c, options: o, failed: map[TopicPartition]error{}, looks: map[TopicPartition]int{}, moves: map[TopicPartition]balance.Move{}}
 	for _, m := range moves {
@@ -60,10 +60,10 @@ func (c *Client) CarryOut(ctx context.Context, l *Layout, moves []balance.Move, 
 		}
 	}
 	if err := r.run(ctx); err != nil {
-		return r.results(ctx.Err()), err
+		return r.results(), err
 	}
-	err := c.Unthrottle(ctx, slices.Concat(r.all, r.joined))
-	return r.results(nil), errors.Join(err, r.lead(ctx))
+	err := errors.Join(c.Unthrottle(ctx), r.lead(ctx))
+	return r.results(), err
 }
 
 // run is one carrying out.
@@ -293,13 +293,23 @@ func (r *run) lead(ctx context.Context) error {
 	return err
 }
 
-// results are the outcomes in the order of the plan; what has not ended has the reason for that.
-func (r *run) results(cut error) []PartitionResult {
+// What is said of moves that were not waited for.
+var (
+	errNotBegun = errors.New("it has not begun")
+	errUnderWay = errors.New("it is under way, and goes on by itself")
+)
+
+// results are the outcomes in the order of the plan.
+func (r *run) results() []PartitionResult {
 	var all []PartitionResult
 	for _, at := range r.all {
 		err := r.failed[at]
-		if err == nil && (slices.Contains(r.waiting, at) || slices.Contains(r.moving, at)) {
-			err = cut
+		switch {
+		case err != nil:
+		case slices.Contains(r.waiting, at):
+			err = errNotBegun
+		case slices.Contains(r.moving, at):
+			err = errUnderWay
 		}
 		all = append(all, PartitionResult{at, err})
 	}

@@ -200,20 +200,19 @@ func (l *Layout) members() []BrokerStatus {
 
 // trouble says what is wrong with a partition; false where nothing is.
 //
-// A replica that a reassignment adds is not missed until it has ended.
+// While it is being reassigned it should have as many replicas in sync as it had before, whichever.
 func (l *Layout) trouble(at TopicPartition, p Partition, minInSync int) (Trouble, bool) {
 	expected := p.Replicas
 	if o := l.Moving(at); o != nil {
 		expected = o.Origin()
 	}
-	missing := less(expected, p.ISR)
-	t := Trouble{TopicPartition: at, Partition: p, MinInSync: max(minInSync, 1), Offline: p.Leader < 0, UnderReplicated: len(missing) > 0}
+	t := Trouble{TopicPartition: at, Partition: p, MinInSync: max(minInSync, 1), Offline: p.Leader < 0, UnderReplicated: len(p.ISR) < len(expected)}
 	t.UnderMin = len(p.ISR) < t.MinInSync
 	switch {
 	case t.Offline:
 		t.Reason = l.whyOffline(p)
 	case t.UnderReplicated:
-		t.Reason = l.whyBehind(p, missing)
+		t.Reason = l.whyBehind(p, less(expected, p.ISR))
 	case t.UnderMin:
 		t.Reason = "it has fewer replicas than min.insync.replicas: barnabas topic set-replication, or lower the minimum"
 	}

@@ -36,6 +36,10 @@ func TestReasonsForTroubles(t *testing.T) {
 			want: "under min: it has fewer replicas than min.insync.replicas: barnabas topic set-replication, or lower the minimum"},
 		{name: "a replica that is being added is not missed", alive: []int32{1, 2, 3}, p: Partition{Leader: 1, Replicas: []int32{3, 1, 2}, ISR: []int32{1, 2}},
 			moved: &Ongoing{at, []int32{3, 1, 2}, []int32{3}, []int32{2}}},
+		{name: "nor one that a reassignment has taken out at its end", alive: []int32{1, 2, 3}, p: Partition{Leader: 1, Replicas: []int32{3, 1}, ISR: []int32{1, 3}},
+			moved: &Ongoing{at, []int32{3, 1, 2}, []int32{3}, []int32{2}}},
+		{name: "but one that was there before is", alive: []int32{1, 3}, p: Partition{Leader: 1, Replicas: []int32{3, 1, 2}, ISR: []int32{1}},
+			moved: &Ongoing{at, []int32{3, 1, 2}, []int32{3}, []int32{2}}, want: "under min: 2 is down"},
 		{name: "all in sync are down", alive: []int32{3}, p: Partition{Leader: -1, Replicas: []int32{1, 2, 3}, ISR: []int32{1, 2}},
 			want: "offline: no replica in sync can lead: in sync were 1,2; 1,2 are down; 3 is not in sync and may lack acknowledged records. " +
 				"Start 1,2 with their disks; if those are lost for good, unclean.leader.election.enable=true on the topic gives up what only they had"},
@@ -132,7 +136,7 @@ func TestThrottlesOfOthersStay(t *testing.T) {
 		{"", "0:3,0:4", "follower.replication.throttled.replicas deleted"},
 	} {
 		var said []string
-		for _, op := range releases(own(test.leader, test.follower), map[string]bool{"0": true}) {
+		for _, op := range releases(own(test.leader, test.follower), func(partition string) bool { return partition == "0" }) {
 			if op.Value == nil {
 				said = append(said, op.Name+" deleted")
 			} else {

@@ -127,42 +127,45 @@ func (c *Client) setRate(ctx context.Context, broker int32, rate *int64) error {
 	return c.AlterConfigs(ctx, kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(broker)), ops, false)
 }
 
-// Unthrottle lets the replicas of partitions come in at full speed, and takes the rates of all living brokers away
-// where nothing is being reassigned any more. Where none of the partitions is slowed down it leaves all as it is.
-func (c *Client) Unthrottle(ctx context.Context, partitions []TopicPartition) error {
-	ended := map[string]map[string]bool{}
-	for _, at := range partitions {
-		if ended[at.Topic] == nil {
-			ended[at.Topic] = map[string]bool{}
-		}
-		ended[at.Topic][strconv.Itoa(int(at.Partition))] = true
+// Unthrottle lets replicas come in at full speed that are not being reassigned any more, and takes the rates of all
+// living brokers away where nothing is. Throttles of all replicas (*) are an operator's, and stay.
+func (c *Client) Unthrottle(ctx context.Context) error {
+	ongoing, err := c.Reassignments(ctx)
+	if err != nil {
+		return err
 	}
-	names := slices.Sorted(maps.Keys(ended))
-	if len(names) == 0 {
-		return nil
+	under := map[string]bool{}
+	for _, o := range ongoing {
+		under[fmt.Sprintf("%s-%d", o.Topic, o.Partition)] = true
 	}
-	topics, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, names, throttledReplicas)
+	topics, err := c.Topics(ctx)
+	if err != nil || len(topics) == 0 {
+		return err
+	}
+	var names []string
+	for _, t := range topics {
+		names = append(names, t.Name)
+	}
+	resources, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, names, throttledReplicas)
 	if err != nil {
 		return err
 	}
 	slowed := false
 	var failures []error
-	for _, t := range topics {
-		ops := releases(t, ended[t.Name])
-		if len(ops) == 0 {
-			continue
+	for _, t := range resources {
+		if ops := releases(t, func(partition string) bool { return !under[t.Name+"-"+partition] }); len(ops) > 0 {
+			slowed = true
+			failures = append(failures, c.AlterConfigs(ctx, kmsg.ConfigResourceTypeTopic, t.Name, ops, false))
 		}
-		slowed = true
-		failures = append(failures, c.AlterConfigs(ctx, kmsg.ConfigResourceTypeTopic, t.Name, ops, false))
 	}
-	if slowed {
+	if slowed && len(ongoing) == 0 {
 		failures = append(failures, c.freeBrokers(ctx))
 	}
 	return errors.Join(failures...)
 }
 
-// releases are the changes that take the entries of some partitions out of a topic's lists.
-func releases(topic Resource, partitions map[string]bool) []ConfigOp {
+// releases are the changes that take the entries of partitions that have ended out of a topic's lists.
+func releases(topic Resource, ended func(partition string) bool) []ConfigOp {
 	var ops []ConfigOp
 	for _, key := range throttledReplicas {
 		value := topic.Own()[key]
@@ -172,7 +175,7 @@ func releases(topic Resource, partitions map[string]bool) []ConfigOp {
 		entries := strings.Split(value, ",")
 		left := slices.DeleteFunc(slices.Clone(entries), func(entry string) bool {
 			partition, _, _ := strings.Cut(entry, ":")
-			return partitions[partition]
+			return ended(partition)
 		})
 		switch len(left) {
 		case len(entries):
@@ -185,12 +188,8 @@ func releases(topic Resource, partitions map[string]bool) []ConfigOp {
 	return ops
 }
 
-// freeBrokers takes the rates away that were set for single brokers, unless something is still under way.
+// freeBrokers takes the rates away that were set for single brokers.
 func (c *Client) freeBrokers(ctx context.Context) error {
-	ongoing, err := c.Reassignments(ctx)
-	if err != nil || len(ongoing) > 0 {
-		return err
-	}
 	cluster, err := c.Cluster(ctx)
 	if err != nil {
 		return err

@@ -37,19 +37,16 @@ func runClusterCancel(ctx context.Context, c *common, client *admin.Client, args
 		ongoing = slices.DeleteFunc(ongoing, func(o admin.Ongoing) bool { return !slices.Contains(partitions, o.TopicPartition) })
 	}
 	var back []admin.Reassignment
-	var partitions []admin.TopicPartition
 	for _, o := range ongoing {
 		back = append(back, admin.Reassignment{TopicPartition: o.TopicPartition})
-		partitions = append(partitions, o.TopicPartition)
 	}
-	if len(back) == 0 {
-		return c.printPartitionResults("taken back", nil)
+	var results []admin.PartitionResult
+	if len(back) > 0 {
+		if results, err = client.Reassign(ctx, back); err != nil {
+			return err
+		}
 	}
-	results, err := client.Reassign(ctx, back)
-	if err != nil {
-		return err
-	}
-	if err := client.Unthrottle(ctx, partitions); err != nil {
+	if err := client.Unthrottle(ctx); err != nil {
 		return err
 	}
 	return c.printPartitionResults("taken back", results)

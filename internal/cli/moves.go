@@ -97,7 +97,11 @@ func (m mover) move(ctx context.Context) error {
 	case asks:
 		return m.summary(results, err)
 	}
-	if printed := m.print(show.report("moved", results)); printed != nil || err != nil {
+	outcome := "moved"
+	if err != nil {
+		outcome = "interrupted"
+	}
+	if printed := m.print(show.report(outcome, results)); printed != nil || err != nil {
 		return errors.Join(printed, err)
 	}
 	return failureOf(results)

@@ -62,7 +62,8 @@ type Partition struct {
 	// Leads says that this broker is the leader, Preferred that it should be. Leader is who is, -1 nobody.
 	Leads, Preferred bool
 	Leader           int32
-	// Replicas, InSync and MinInSync are counts; they hold where Leads.
+	// Replicas, InSync and MinInSync are counts; they hold where Leads. A replica that a reassignment adds is no
+	// replica before it has ended.
 	Replicas, InSync, MinInSync int
 	// Offline says that the log cannot be used, Moving that the partition is being reassigned.
 	Offline, Moving bool

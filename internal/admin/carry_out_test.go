@@ -1,0 +1,94 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/barnabas-mq/barnabas"
+	"github.com/barnabas-mq/barnabas/internal/admin"
+	"github.com/barnabas-mq/barnabas/internal/balance"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+)
+
+// planReplicas plans a number of replicas for all partitions.
+func planReplicas(t *testing.T, c *admin.Client, factor int) (*admin.Layout, []balance.Move) {
+	t.Helper()
+	l, err := c.Layout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := l.Plan()
+	if err := plan.Resize(func(protocol.TopicPartition) bool { return true }, factor); err != nil {
+		t.Fatal(err)
+	}
+	return l, plan.Moves()
+}
+
+// A plan is cut off after its first move; the next one has what is left, and takes the throttle away.
+func TestPlansAreCarriedOn(t *testing.T) {
+	cluster, err := barnabas.StartCluster(t.Context(), 3, barnabas.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop(context.Background())
+	c := newClient(t, cluster.Brokers[0].Address())
+	created, err := c.CreateTopics(t.Context(), []admin.NewTopic{{Name: "t", Partitions: 6, ReplicationFactor: 1}}, false)
+	if err != nil || created[0].Err != nil {
+		t.Fatal(err, created)
+	}
+	l, moves := planReplicas(t, c, 3)
+	ctx, cut := context.WithCancel(t.Context())
+	results, err := c.CarryOut(ctx, l, moves, admin.MoveOptions{AtOnce: 1, Throttle: 1 << 30, Progress: func(p admin.MoveProgress) {
+		if p.Moved > 0 {
+			cut()
+		}
+	}})
+	if err == nil || len(moves) != 6 || len(results) != 6 || results[0].Err != nil || results[5].Err == nil {
+		t.Fatalf("%v, %v", results, err)
+	}
+	status, err := c.Status(t.Context(), false)
+	if err != nil || len(status.Throttles) != 3 || len(status.Throttled) != 1 {
+		t.Errorf("a throttle stays while moves may be under way: %+v, %v", status, err)
+	}
+	l, moves = planReplicas(t, c, 3)
+	if len(moves) >= 6 {
+		t.Errorf("planned again, it moves %v", moves)
+	}
+	results, err = c.CarryOut(t.Context(), l, moves, admin.MoveOptions{AtOnce: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Error(r)
+		}
+	}
+	if status, err = c.Status(t.Context(), false); err != nil || !status.OK() || len(status.Throttles)+len(status.Throttled)+len(status.Moving) > 0 {
+		t.Errorf("afterwards: %+v, %v", status, err)
+	}
+	if _, moves = planReplicas(t, c, 3); len(moves) > 0 {
+		t.Errorf("still to move: %v", moves)
+	}
+}
+
+// What cannot be is told of each partition, and the others move.
+func TestMovesFailOneByOne(t *testing.T) {
+	cluster, err := barnabas.StartCluster(t.Context(), 2, barnabas.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop(context.Background())
+	c := newClient(t, cluster.Brokers[0].Address())
+	created, err := c.CreateTopics(t.Context(), []admin.NewTopic{{Name: "t", Partitions: 2, ReplicationFactor: 1}}, false)
+	if err != nil || created[0].Err != nil {
+		t.Fatal(err, created)
+	}
+	l, moves := planReplicas(t, c, 2)
+	moves[0].To = []protocol.BrokerID{7}
+	results, err := c.CarryOut(t.Context(), l, moves, admin.MoveOptions{AtOnce: 20})
+	var refused *admin.DetailedError
+	if err != nil || !errors.As(results[0].Err, &refused) || results[1].Err != nil {
+		t.Errorf("%v, %v", results, err)
+	}
+}

@@ -67,16 +67,20 @@ func decode[R kmsg.Response](t *testing.T, c *raw.Conn, response R) R {
 }
 
 func TestProduceAllocations(t *testing.T) {
-	c, topic := dial(t, 1)
+	const partitions = 8
+	c, topic := dial(t, partitions)
 	for _, version := range []int16{3, 9, 12, 13} {
-		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
-			c.Prepare(raw.Produce(topic, 1024), version)
-			answer := decode(t, c, new(kmsg.ProduceResponse))
-			if code := answer.Topics[0].Partitions[0].ErrorCode; code != 0 {
-				t.Fatalf("error %d", code)
-			}
-			hold(t, c, produceAllocations)
-		})
+		for _, count := range []int32{1, partitions} {
+			topic.Partitions = count
+			t.Run(fmt.Sprintf("version %d, %d partitions", version, count), func(t *testing.T) {
+				c.Prepare(raw.Produce(topic, 1024), version)
+				answer := decode(t, c, new(kmsg.ProduceResponse))
+				if got := answer.Topics[0].Partitions; len(got) != int(count) || got[0].ErrorCode != 0 {
+					t.Fatalf("%+v", got)
+				}
+				hold(t, c, produceAllocations)
+			})
+		}
 	}
 }
 

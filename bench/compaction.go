@@ -51,7 +51,8 @@ func runCompaction(c *comparison, s *scenario) error {
 func (c *comparison) compactOnce(s *scenario, server *servers.Server, side string, round int) error {
 	records := c.size(1_000_000)
 	keys := records / 10
-	segment, never, ratio := strconv.Itoa(64<<20), "delete", "0.01"
+	// The last segment is never cleaned: it must be small beside the whole.
+	segment, never, ratio := strconv.FormatInt(max(1<<20, records<<10/32), 10), "delete", "0.01"
 	topic, err := c.newTopic(server, 1, map[string]*string{"segment.bytes": &segment, "cleanup.policy": &never, "min.cleanable.dirty.ratio": &ratio})
 	if err != nil {
 		return err

@@ -62,6 +62,11 @@ func (c *comparison) sendRequests(server *servers.Server, load requests, configs
 		return nil, cost{}, err
 	}
 	load.topic = topic
+	first := load // opens what a first record in a partition opens
+	first.count, first.inFlight = max(int64(load.partitions), int64(load.connections)), 1
+	if _, err := first.send(c.ctx, server); err != nil {
+		return nil, cost{}, err
+	}
 	var m *perf.Measured
 	k, err := c.measure(server, func() (err error) {
 		m, err = load.send(c.ctx, server)

@@ -29,6 +29,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == serveCommand { // a process of its own, which signals end
+		if err := serveFloor(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := command(ctx, os.Args[1:])
@@ -42,13 +49,8 @@ func main() {
 }
 
 func command(ctx context.Context, arguments []string) error {
-	if len(arguments) > 0 {
-		switch arguments[0] {
-		case "report":
-			return report(arguments[1:])
-		case serveCommand:
-			return serveFloor(arguments[1:])
-		}
+	if len(arguments) > 0 && arguments[0] == "report" {
+		return report(arguments[1:])
 	}
 	o, err := parse(arguments)
 	if err != nil {

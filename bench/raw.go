@@ -62,7 +62,7 @@ func (q requests) send(ctx context.Context, s *servers.Server) (*perf.Measured, 
 	return total, errors.Join(errs...)
 }
 
-// connection sends a share of the load on one connection. Connection i begins with partition i.
+// connection sends a share of the load on one connection; all together go through the partitions in turn.
 func (q requests) connection(ctx context.Context, address string, frames [][]byte, i, size int, m *perf.Measured) error {
 	conn, err := dialUntil(ctx, address)
 	if err != nil {
@@ -72,7 +72,7 @@ func (q requests) connection(ctx context.Context, address string, frames [][]byt
 	in := bufio.NewReaderSize(conn, 4<<10)
 	share := q.count / int64(q.connections)
 	sent := make([]time.Time, q.inFlight) // by the number of the request, modulo
-	next := i
+	next := i * int(share)
 	for done, under := int64(0), int64(0); done < share; { // under are under way
 		for under < int64(q.inFlight) && done+under < share {
 			sent[(done+under)%int64(q.inFlight)] = time.Now()

@@ -153,3 +153,33 @@ func TestSystemCalls(t *testing.T) {
 		t.Errorf("%d reads: %v", n, counts)
 	}
 }
+
+// BenchmarkLookup finds batches by offset in the index of a full segment: 1 GiB with an entry every 4 KiB.
+func BenchmarkLookup(b *testing.B) {
+	const entries = 1 << 18
+	x := newOffsetIndex(nil)
+	for i := range int64(entries) {
+		x = x.with(newIndexEntry(i*40+39, i*4096), i*40)
+	}
+	for name, offset := range map[string]func(n int64) int64{
+		"first of a batch": func(n int64) int64 { return n % entries * 40 },
+		"within a batch":   func(n int64) int64 { return n%entries*40 + 17 },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var n, sum int64
+			for b.Loop() {
+				relative := offset(n)
+				position, ok := x.begins(relative)
+				if !ok {
+					position = lookupOffset(x.all(), relative)
+				}
+				sum += position
+				n += 7919
+			}
+			if sum == 0 {
+				b.Error("nothing was found")
+			}
+		})
+	}
+}

@@ -35,11 +35,16 @@ func count(b *broker, requests, partitions int) ([]counted, error) {
 	single := topic
 	single.Partitions = 1
 	c.Prepare(raw.Produce(single, 1024), 12)
-	produced, err := measure(b, c, "produce to 1 partition", requests, produceBudget)
+	produced, err := measure(b, c, "produce to 1 partition", requests, produceBudget(1))
 	if err != nil {
 		return nil, err
 	}
 	all := []counted{produced}
+	c.Prepare(raw.Produce(topic, 1024), 12)
+	if produced, err = measure(b, c, fmt.Sprintf("produce to %d partitions", partitions), requests, produceBudget(partitions)); err != nil {
+		return nil, err
+	}
+	all = append(all, produced)
 	backlog, err := c.Create("backlog", int32(partitions))
 	if err != nil {
 		return nil, err

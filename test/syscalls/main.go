@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 )
 
-// The budgets, in system calls a request. A fetch may send a header and a range for each partition.
-const produceBudget = 3
+// The budgets, in system calls a request. A request to produce writes once for each partition; a fetch may send a
+// header and a range for each.
+func produceBudget(partitions int) float64 { return float64(partitions + 2) }
 
 func fetchBudget(partitions int) float64 { return float64(2*partitions + 1) }
 

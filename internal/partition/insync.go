@@ -66,6 +66,9 @@ func (l *Leader) Propose(heard func(P.BrokerID) time.Duration, now time.Duration
 	case len(joining) > 0: // first, since a larger set is safer, and one proposal says one thing
 		return l.propose(append(slices.Clone(l.inSync), joining...), "a replica has caught up")
 	case len(leaving) > 0:
+		for _, id := range leaving {
+			l.follower(id).lagged = true
+		}
 		return l.propose(slices.DeleteFunc(slices.Clone(l.inSync), func(id P.BrokerID) bool { return slices.Contains(leaving, id) }),
 			"a replica lags behind")
 	case l.eligible && !l.UnderMinimum():
@@ -74,9 +77,11 @@ func (l *Leader) Propose(heard func(P.BrokerID) time.Duration, now time.Duration
 	return nil
 }
 
-// caughtUp reports whether a replica has everything that is committed or was promised by earlier leaders.
+// caughtUp reports whether a replica has everything that is committed or was promised by earlier leaders, and has
+// fetched since it was last found to lag. The latter counts while the watermark stands still: then one that is cut off
+// still has all that is committed, and would join and leave, again and again, with nothing committed meanwhile.
 func (l *Leader) caughtUp(f *follower) bool {
-	return f.end != P.NoOffset && f.end >= l.watermark && f.end >= l.EpochStart
+	return f.end != P.NoOffset && !f.lagged && f.end >= l.watermark && f.end >= l.EpochStart
 }
 
 // MayExpand reports whether [Leader.Propose] would ask for a replica to be taken in; it is cheap.

@@ -25,6 +25,8 @@ type follower struct {
 	// fetched is when it fetched last, and leaderEnd the leader's log end then.
 	fetched   time.Duration
 	leaderEnd P.Offset
+	// lagged is set when it is proposed to take it out of the in-sync set, until it fetches again.
+	lagged bool
 	// refused is until when no proposal is made to take it in.
 	refused time.Duration
 }
@@ -62,7 +64,7 @@ func (f *follower) fetch(offset, leaderEnd P.Offset, now time.Duration) {
 		// It has reached what there was at its last fetch, so that it had all at that moment.
 		f.caughtUp = max(f.caughtUp, f.fetched)
 	}
-	f.end, f.fetched, f.leaderEnd = offset, now, leaderEnd
+	f.end, f.fetched, f.leaderEnd, f.lagged = offset, now, leaderEnd, false
 }
 
 // since is the last time at which the follower had everything; heard is when its broker last fetched anything.

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -137,23 +138,14 @@ func (s *Session) patience() time.Duration {
 func (s *Session) tryAddress(host, address string, patience time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(s.ended, patience)
 	defer cancel()
-	conn, err := s.store.options.Dial(ctx, "tcp", address)
+	conn, err := s.dial(ctx, host, address)
 	if err != nil {
 		return nil, err
 	}
-	raw := conn
-	unwatch := context.AfterFunc(ctx, func() { _ = raw.Close() }) // wakes whoever reads or writes
-	if s.store.options.TLS != nil {
-		config := s.store.options.TLS.Clone()
-		config.ServerName = host
-		secure := tls.Client(conn, config)
-		if err = secure.HandshakeContext(ctx); err == nil {
-			conn = secure
-		}
-	}
+	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() }) // wakes whoever reads or writes
 	l := newLink(s, address, conn, patience)
-	if err == nil {
-		err = l.login()
+	if err = l.login(); errors.Is(err, errHungUp) {
+		err = cmp.Or(s.behind(ctx, host, address), err)
 	}
 	if !unwatch() && !errors.Is(err, coordination.ErrAuth) && !errors.Is(err, coordination.ErrSessionLost) {
 		err = fmt.Errorf("%s did not let the session in within %v", address, patience)
@@ -167,6 +159,21 @@ func (s *Session) tryAddress(host, address string, patience time.Duration) (*lin
 	}
 	s.store.options.Logger.Info("zookeeper: connected", "server", address, "session", s.text(), "timeout", s.Timeout())
 	return l, nil
+}
+
+// dial connects to one address, with TLS where that is asked for.
+func (s *Session) dial(ctx context.Context, host, address string) (net.Conn, error) {
+	conn, err := s.store.options.Dial(ctx, "tcp", address)
+	if err != nil || s.store.options.TLS == nil {
+		return conn, err
+	}
+	config := s.store.options.TLS.Clone()
+	config.ServerName = host
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
 }
 
 // login opens the session or goes on with it, authenticates, and registers the watches anew.
@@ -218,7 +225,7 @@ func (l *link) handshake() error {
 	}
 	packet, err := l.packet()
 	if err != nil {
-		return fmt.Errorf("%s does not serve: %w", l.server, err)
+		return fmt.Errorf("%w: %s: %w", errHungUp, l.server, err)
 	}
 	r := jute.NewReader(packet)
 	var response jute.ConnectResponse

@@ -104,6 +104,9 @@ func (t *trial) loseTail(segment string, synced int64) (int, error) {
 //	orders 1 4711      topic, partition, offset
 func recoveryPoints(data string) (map[string]int64, error) {
 	text, err := os.ReadFile(filepath.Join(data, "recovery-point-offset-checkpoint"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // nothing was synced yet
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -194,37 +194,54 @@ func allExpire(ctx context.Context, t *trial, _ int) error {
 // data is where the tree lies.
 func (t *trial) data() string { return filepath.Join(t.dir, "zookeeper", "data") }
 
-// wiped is a round in which the tree is lost. Brokers say so and do not write into the new one, a start is refused;
-// when the tree has been restored all goes on.
+// behind is what brokers say of a ZooKeeper that has less than they have seen.
+const behind = "its data was lost, or set back to an old backup"
+
+// heard waits until so many brokers have logged a text once more than before.
+func (t *trial) heard(ctx context.Context, text string, before, brokers int) error {
+	return t.load.until(ctx, fmt.Sprintf("%d brokers to say %q", brokers, text), func(context.Context) error {
+		n, err := t.said(text)
+		if err == nil && n < before+brokers {
+			err = fmt.Errorf("%d have said it", n-before)
+		}
+		return err
+	})
+}
+
+// swap puts other data in the place of the tree, and the tree aside.
+func (t *trial) swap(data, aside string) error {
+	s := t.servers[0]
+	s.Kill()
+	return errors.Join(os.Rename(t.data(), aside), os.Rename(data, t.data()), s.Restart())
+}
+
+// wiped is a round in which the tree is lost. Brokers say so, go on, and do not write into the new one; a start is
+// refused; when the tree has been restored all goes on.
 func wiped(ctx context.Context, t *trial, round int) error {
-	said, err := t.said("does not know the cluster")
+	said, err := t.said(behind)
 	if err != nil {
 		return err
 	}
-	aside := filepath.Join(t.dir, fmt.Sprintf("tree-%d", round))
-	s := t.servers[0]
-	s.Kill()
-	if err := errors.Join(os.Rename(t.data(), aside), os.MkdirAll(t.data(), 0o755), s.Restart()); err != nil {
+	empty, aside := filepath.Join(t.dir, "empty"), filepath.Join(t.dir, "aside")
+	if err := errors.Join(os.RemoveAll(empty), os.Mkdir(empty, 0o755), t.swap(empty, aside)); err != nil {
 		return err
 	}
 	t.fault("tree wiped")
-	if err := t.load.until(ctx, "all brokers to say that the tree was wiped", func(context.Context) error {
-		n, err := t.said("does not know the cluster")
-		if err == nil && n < said+3 {
-			err = fmt.Errorf("%d have said it", n-said)
-		}
-		return err
-	}); err != nil {
+	if err := t.heard(ctx, behind, said, 3); err != nil {
 		return err
 	}
 	if err := t.keepsServing(ctx, "the tree was wiped", time.Second); err != nil {
 		return err
 	}
+	b := t.brokers[round%3]
+	t.kill(b)
+	if _, err := refusedStart(b); err != nil {
+		return err
+	}
 	if err := t.emptyTree(ctx); err != nil {
 		return err
 	}
-	s.Kill()
-	if err := errors.Join(os.RemoveAll(t.data()), os.Rename(aside, t.data()), s.Restart()); err != nil {
+	if err := errors.Join(os.RemoveAll(empty), t.swap(aside, empty), b.Start()); err != nil {
 		return err
 	}
 	return t.writable(ctx)
@@ -265,35 +282,35 @@ func restored(ctx context.Context, t *trial, round int) error {
 			return err
 		}
 	}
+	said, err := t.said(behind)
+	if err != nil {
+		return err
+	}
+	if err := t.swap(backup, newest); err != nil {
+		return err
+	}
+	t.fault("old backup restored")
+	if err := t.heard(ctx, behind, said, 3); err != nil {
+		return err
+	}
+	if err := t.keepsServing(ctx, "the tree is an old one", second(1)); err != nil {
+		return err
+	}
+	if err := t.refuses(ctx, t.brokers[round%3]); err != nil {
+		return err
+	}
+	return errors.Join(t.swap(newest, backup), os.RemoveAll(backup), t.writable(ctx))
+}
+
+// refuses restarts a broker on an old tree, and waits until it has refused the leader epochs there.
+func (t *trial) refuses(ctx context.Context, b *broker) error {
 	const refusal = "the metadata store is older than the log"
 	before, err := t.said(refusal)
 	if err != nil {
 		return err
 	}
-	s.Kill()
-	if err := errors.Join(os.Rename(t.data(), newest), os.Rename(backup, t.data()), s.Restart()); err != nil {
-		return err
-	}
-	t.fault("old backup restored")
-	if err := t.keepsServing(ctx, "the tree is an old one", second(2)); err != nil {
-		return err
-	}
-	b := t.brokers[round%3]
 	t.kill(b)
 	starting := make(chan error, 1)
 	go func() { starting <- b.Start() }()
-	if err := t.load.until(ctx, "a broker to refuse old epochs", func(context.Context) error {
-		after, err := t.said(refusal)
-		if err == nil && after == before {
-			err = errors.New("nobody has said it")
-		}
-		return err
-	}); err != nil {
-		return err
-	}
-	if err := errors.Join(<-starting, t.pause(ctx, 0, second(2))); err != nil {
-		return err
-	}
-	s.Kill()
-	return errors.Join(os.RemoveAll(t.data()), os.Rename(newest, t.data()), s.Restart(), t.writable(ctx))
+	return errors.Join(t.heard(ctx, refusal, before, 1), <-starting)
 }

@@ -61,6 +61,10 @@ func (l *load) startIdempotent(ctx context.Context, number uint32, topic string)
 		l.paced(func(sequence uint64) {
 			id, now := identity{number, sequence}, time.Now()
 			client.Produce(ctx, &kgo.Record{Value: value(id)}, func(r *kgo.Record, err error) {
+				if _, cut := errors.AsType[*kgo.ErrFirstReadEOF](err); cut {
+					l.history.failed(id, false) // a kill met a new connection, which the client takes for a missing TLS
+					return
+				}
 				if err != nil {
 					l.history.contradict("a record of an idempotent producer was given up: %+v: %w", id, err)
 					return

@@ -35,8 +35,10 @@ func compare(ctx context.Context, o *options) error {
 		Started: time.Now().UTC().Format(time.RFC3339), Command: commandLine(), Machine: machine(place.Dir), Versions: map[string]string{},
 	}}
 	var errs []error
-	if err := touchMemory(); err != nil {
-		return errors.Join(err, place.Close())
+	if o.warmup {
+		if err := touchMemory(); err != nil {
+			return errors.Join(err, place.Close())
+		}
 	}
 	for _, s := range o.scenarios {
 		began := time.Now()
@@ -75,7 +77,7 @@ func (c *comparison) server(side string) (*servers.Server, error) {
 		return nil, err
 	}
 	c.sides[side] = s
-	if side == echo || side == discard {
+	if side == echo || side == discard || !c.warmup {
 		return s, nil
 	}
 	fmt.Fprintf(os.Stderr, "  warming up %s\n", side)

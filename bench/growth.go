@@ -98,9 +98,8 @@ func runFsync(c *comparison, s *scenario, partitions int, goal float64) error {
 // runLogSize fetches at random.
 func runLogSize(c *comparison, s *scenario) error {
 	const batch = 16 << 10
-	for _, megabytes := range []int64{16, 4000} {
+	for _, batches := range []int64{16 << 20 / batch, max(100, int64(4e9*c.scale)/batch)} {
 		topics := map[string]string{}
-		batches := max(100, int64(float64(megabytes<<20)*c.scale)/batch)
 		err := c.inTurns([]string{results.Kafka, results.Barnabas, floored}, func(side string, server *servers.Server, round int) error {
 			if topics[side] == "" {
 				topic, err := c.newTopic(server, 1, nil)

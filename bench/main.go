@@ -74,6 +74,7 @@ type options struct {
 	dir       string
 	port      int
 	profile   string
+	warmup    bool
 }
 
 func parse(arguments []string) (*options, error) {
@@ -91,6 +92,7 @@ func parse(arguments []string) (*options, error) {
 	f.StringVar(&o.dir, "dir", "", "folder for the servers' data (default: the system's temporary one)")
 	f.IntVar(&o.port, "port", 29000, "first port")
 	f.StringVar(&o.profile, "profile", "", "folder for a CPU profile of Barnabas in each scenario")
+	f.BoolVar(&o.warmup, "warmup", true, "warm everything up first; without it the program can be tried, and nothing claimed")
 	f.Usage = func() {
 		fmt.Fprintln(f.Output(), "usage: go run ./bench [flags], or go run ./bench report [flags] FILE.json...")
 		f.PrintDefaults()

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/bench/servers"
@@ -129,13 +128,4 @@ func watchDirty(ctx context.Context, most chan<- int64) {
 			return
 		}
 	}
-}
-
-// ownCPU is what this process has used, in seconds: the generator's.
-func ownCPU() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }

@@ -130,5 +130,7 @@ func throughput(m *perf.Measured, k cost, perRecord bool, cpu, rate []results.Go
 			{name: "rate", unit: "MB/s", more: true, value: float64(m.Bytes) / 1e6 / m.Elapsed.Seconds(), goals: rate},
 		}
 	}
-	return append(all, measure{name: "memory, peak", unit: "MB", value: float64(k.peak) / 1e6})
+	return append(all, measure{
+		name: "memory, peak", unit: "MB", value: float64(k.peak) / 1e6, goals: []results.Goal{{Of: results.Barnabas, AtMost: 170}},
+	})
 }

@@ -3,6 +3,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -74,11 +75,20 @@ func (s *Set) Add(like Result, side string, samples ...float64) {
 	r := s.find(like)
 	if !slices.Contains(r.Sides, side) {
 		r.Sides = append(r.Sides, side)
+		slices.SortFunc(r.Sides, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	}
 	r.Samples[side] = append(r.Samples[side], samples...)
 	if like.State != "" {
 		r.State = like.State
 	}
+}
+
+// rank orders sides, whichever was measured first: Kafka, Barnabas, references.
+func rank(side string) int {
+	if i := slices.Index([]string{Kafka, Barnabas}, side); i >= 0 {
+		return i
+	}
+	return 2
 }
 
 // Merge adds what another set has: further results, and further samples of those that are here.

@@ -92,20 +92,21 @@ func (c *Client) describeConfigs(ctx context.Context, kind kmsg.ConfigResourceTy
 	if err != nil {
 		return nil, err
 	}
+	answers := map[string][]*kmsg.DescribeConfigsResponseResource{}
+	for i := range response.Resources {
+		answer := &response.Resources[i]
+		answers[answer.ResourceName] = append(answers[answer.ResourceName], answer)
+	}
 	resources := make([]Resource, 0, len(names))
 	for _, name := range names {
-		resources = append(resources, resourceOf(kind, name, response))
+		resources = append(resources, resourceOf(kind, name, answers[name]))
 	}
 	return resources, nil
 }
 
-func resourceOf(kind kmsg.ConfigResourceType, name string, response *kmsg.DescribeConfigsResponse) Resource {
+func resourceOf(kind kmsg.ConfigResourceType, name string, answers []*kmsg.DescribeConfigsResponseResource) Resource {
 	resource := Resource{Type: kind, Name: name, Err: errNoAnswer}
-	for i := range response.Resources {
-		answer := &response.Resources[i]
-		if answer.ResourceName != name {
-			continue
-		}
+	for _, answer := range answers {
 		resource.Err = codeError(answer.ErrorCode, answer.ErrorMessage)
 		for _, e := range answer.Configs {
 			entry := ConfigEntry{

@@ -33,10 +33,10 @@ type ReplicaOf struct {
 	Broker int32
 }
 
-// Layout asks for all topics, reassignments and sizes. A broker that does not answer for its directories is told of
+// Layout asks the controller for all topics and reassignments, and every broker for sizes. A broker that does not answer for its directories is told of
 // in Silent; the sizes of its replicas are missing.
 func (c *Client) Layout(ctx context.Context) (*Layout, error) {
-	metadata, err := c.metadata(ctx, nil)
+	metadata, err := c.newestMetadata(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,26 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 	}
 	asking.Wait()
 	return l, nil
+}
+
+// newestMetadata asks the controller for all topics: other brokers may not have heard yet of what has just been
+// created or moved. Where there is none, or it
+// does not answer, any broker will do.
+func (c *Client) newestMetadata(ctx context.Context) (*kmsg.MetadataResponse, error) {
+	cluster, err := c.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cluster.Controller >= 0 {
+		asking, cancel := context.WithTimeout(ctx, min(c.timeout, dialTimeout))
+		defer cancel()
+		r := kmsg.NewPtrMetadataRequest()
+		r.AllowAutoTopicCreation = false
+		if response, err := c.kafka.Broker(int(cluster.Controller)).Request(asking, r); err == nil {
+			return response.(*kmsg.MetadataResponse), nil
+		}
+	}
+	return c.metadata(ctx, nil)
 }
 
 func (l *Layout) addSizes(dirs []LogDir) {

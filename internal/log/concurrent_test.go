@@ -160,6 +160,36 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
+// TestFlushOfALogThatIsRenamed: a sync that runs while the directory gets another name looks for files where they are not
+// any more. That is no fault of the disk: a log that goes on is synced in its new place, one that is deleted is closed.
+func TestFlushOfALogThatIsRenamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		rename  func(*Log) error
+		flushed bool
+	}{
+		"moved":   {func(l *Log) error { return l.Rename("/data/other-0") }, true},
+		"deleted": {(*Log).MarkDeleted, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faulty := vfs.NewFaulty(vfs.NewMemory())
+			l := open(t, testOptions(faulty))
+			mustAppend(t, l, plain(3, 1), 0)
+			remove := faulty.Inject(vfs.Fault{Op: vfs.OpSync, Path: "*.log", Times: 1, Hook: func(vfs.Op, string) {
+				if err := c.rename(l); err != nil {
+					t.Error(err)
+				}
+			}})
+			defer remove()
+			if err := l.Flush(); (err == nil) != c.flushed {
+				t.Errorf("flush: %v", err)
+			}
+			if l.Err() != nil || c.flushed && l.RecoveryPoint() != 3 {
+				t.Errorf("the log has failed with %v, recovery point %d", l.Err(), l.RecoveryPoint())
+			}
+		})
+	}
+}
+
 // TestFileCache: the limit holds but for pinned files, and idle files go.
 func TestFileCache(t *testing.T) {
 	fs := vfs.NewMemory()

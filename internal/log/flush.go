@@ -44,10 +44,32 @@ func (l *Log) flushTo(offset protocol.Offset, whole bool) error {
 	if err != nil || w.nothing {
 		return err
 	}
-	if err := l.sync(w); err != nil {
-		return l.ioError("flush", err)
+	if err := l.syncInPlace(w); err != nil {
+		return err
 	}
 	return l.finishFlush(w)
+}
+
+// syncInPlace makes the work durable, also of a log whose directory is renamed meanwhile: to its place at the end of a
+// move, or aside because it is deleted. The sync then looks for files where they are not, which is no fault of the
+// disk. It goes on in the new place, and ends where the log has been closed.
+func (l *Log) syncInPlace(w flushWork) error {
+	for {
+		dir := l.Dir()
+		failed := l.sync(w)
+		if err := l.lock(); err != nil { // whoever renames holds it
+			return err
+		}
+		renamed := l.Dir() != dir
+		l.unlock()
+		if renamed {
+			continue
+		}
+		if failed != nil {
+			return l.ioError("flush", failed)
+		}
+		return nil
+	}
 }
 
 // flushWork is what a flush has to do, as it was under the append lock.

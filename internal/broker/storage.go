@@ -110,9 +110,12 @@ func (b *Broker) loadLogs(ctx, _ context.Context) error {
 		}
 	}
 	if len(unknown) > 0 {
-		return fmt.Errorf("%d partitions in the log directories are not known here (%s): "+
-			"to take them over from a Kafka broker, run 'barnabas adopt'; otherwise move them away",
-			len(unknown), strings.Join(unknown[:min(len(unknown), 3)], ", "))
+		what := "to take them over from a Kafka broker, run 'barnabas adopt'"
+		if b.shared() {
+			what = "if the data of the metadata store was set back to an old backup, restore newer data"
+		}
+		return fmt.Errorf("%d partitions in the log directories are not known here (%s): %s; otherwise move them away",
+			len(unknown), strings.Join(unknown[:min(len(unknown), 3)], ", "), what)
 	}
 	if err := b.dirs.MarkStray(stray...); err != nil {
 		return err

@@ -33,6 +33,8 @@ type settings struct {
 	volume int
 	// treeGoesBack says that the scenario sets the tree back, so that nobody looks whether it does.
 	treeGoesBack bool
+	// unchanged says that nobody changes topics and moves partitions, but for the scenario.
+	unchanged bool
 	// overrides are further properties of the brokers.
 	overrides []string
 }

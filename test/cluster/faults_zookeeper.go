@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -261,24 +262,25 @@ func (t *trial) emptyTree(ctx context.Context) error {
 	})
 }
 
-// restored is a round in which the tree is set back to an old backup. A broker that starts on it is given leader epochs
-// below those in its logs, which it refuses, and says so; the others do not listen to it. When the newest tree is back
-// all goes on.
+// restored is a round in which the tree is set back to an old backup: brokers say so, and do not go back to it. One that
+// starts on it refuses what is older than its logs. When the newest tree is back all goes on.
 func restored(ctx context.Context, t *trial, round int) error {
-	backup, newest := filepath.Join(t.dir, fmt.Sprintf("backup-%d", round)), filepath.Join(t.dir, fmt.Sprintf("newest-%d", round))
+	backup, newest := filepath.Join(t.dir, "backup"), filepath.Join(t.dir, "newest")
 	s := t.servers[0]
 	s.Kill()
-	if err := errors.Join(copyFolder(t.data(), backup), s.Restart()); err != nil {
-		return err
-	}
-	if err := t.writable(ctx); err != nil {
+	if err := errors.Join(os.RemoveAll(backup), copyFolder(t.data(), backup), s.Restart(), t.writable(ctx)); err != nil {
 		return err
 	}
 	for _, b := range t.brokers { // so that every partition has had other leaders since
-		if err := killed(func(context.Context, *trial) (*broker, error) { return b, nil })(ctx, t, round); err != nil {
+		one := func(context.Context, *trial) (*broker, error) { return b, nil }
+		if err := errors.Join(killed(one)(ctx, t, round), t.load.whole(ctx)); err != nil {
 			return err
 		}
-		if err := t.load.whole(ctx); err != nil {
+	}
+	refuses, later := refusesEpochs, fmt.Sprintf("later-%d", round)
+	if round%2 == 1 {
+		refuses = refusesStart
+		if err := t.create(ctx, later, 1, 3); err != nil {
 			return err
 		}
 	}
@@ -290,27 +292,33 @@ func restored(ctx context.Context, t *trial, round int) error {
 		return err
 	}
 	t.fault("old backup restored")
-	if err := t.heard(ctx, behind, said, 3); err != nil {
+	if err := errors.Join(t.heard(ctx, behind, said, 3), t.keepsServing(ctx, "the tree is an old one", second(1))); err != nil {
 		return err
 	}
-	if err := t.keepsServing(ctx, "the tree is an old one", second(1)); err != nil {
-		return err
-	}
-	if err := t.refuses(ctx, t.brokers[round%3]); err != nil {
-		return err
-	}
-	return errors.Join(t.swap(newest, backup), os.RemoveAll(backup), t.writable(ctx))
+	b := t.brokers[round%3]
+	t.kill(b)
+	return errors.Join(refuses(ctx, t, b, func() error { return t.swap(newest, backup) }), t.writable(ctx))
 }
 
-// refuses restarts a broker on an old tree, and waits until it has refused the leader epochs there.
-func (t *trial) refuses(ctx context.Context, b *broker) error {
+// refusesEpochs starts a broker on an old tree, waits until it has refused the leader epochs there, and restores the
+// newest tree.
+func refusesEpochs(ctx context.Context, t *trial, b *broker, restore func() error) error {
 	const refusal = "the metadata store is older than the log"
 	before, err := t.said(refusal)
 	if err != nil {
 		return err
 	}
-	t.kill(b)
 	starting := make(chan error, 1)
 	go func() { starting <- b.Start() }()
-	return errors.Join(t.heard(ctx, refusal, before, 1), <-starting)
+	return errors.Join(t.heard(ctx, refusal, before, 1), <-starting, restore())
+}
+
+// refusesStart starts a broker on an old tree that does not know a topic of the broker's, which the broker refuses; and
+// once more when the newest tree has been restored.
+func refusesStart(_ context.Context, _ *trial, b *broker, restore func() error) error {
+	said, err := refusedStart(b)
+	if err == nil && !strings.Contains(said, "was set back to an old backup, restore newer data") {
+		err = fmt.Errorf("broker %d does not say what is to be done: %s", b.id, said)
+	}
+	return errors.Join(err, restore(), b.Start())
 }

@@ -113,7 +113,10 @@ func (l *load) start(ctx context.Context, c *cluster) error {
 	for member := range 3 {
 		l.consuming.running.Go(func() { l.consume(ctx, member) })
 	}
-	l.others.running.Go(func() { l.administrate(ctx, c.fork()) })
+	if !c.settings.unchanged {
+		random := c.fork()
+		l.others.running.Go(func() { l.administrate(ctx, random) })
+	}
 	l.others.running.Go(func() { l.observeWatermarks(ctx) })
 	l.others.running.Go(func() { l.observeTree(ctx, c) })
 	return nil

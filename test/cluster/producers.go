@@ -52,7 +52,8 @@ func identify(v []byte) (identity, error) {
 func (l *load) startIdempotent(ctx context.Context, number uint32, topic string) error {
 	client, err := l.newClient(fmt.Sprintf("producer-%d", number),
 		kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(2*time.Millisecond), kgo.MaxBufferedRecords(200),
-		kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.ProduceRequestTimeout(produceTimeout))
+		kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.ProduceRequestTimeout(produceTimeout),
+		kgo.UnknownTopicRetries(-1)) // a broker may not have heard of the topic
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ var scenarios = []scenario{
 	{name: "zookeeper-gone", about: "the only ZooKeeper gone for three sessions: the same", set: patient, round: storeGone(1, "ZooKeeper gone")},
 	{name: "sessions-expire", about: "ZooKeeper stands still, and ends all sessions in one tick", set: longSession, round: allExpire},
 	{name: "zookeeper-wiped", about: "the tree is lost, and restored: brokers do not write into the empty one", set: wipeable, round: wiped},
-	{name: "zookeeper-restored", about: "the tree is set back to an old backup: a broker refuses epochs below its logs' and says so", set: wipeable, round: restored},
+	{name: "zookeeper-restored", about: "the tree is set back to an old backup: a broker refuses epochs below its logs' and says so", set: restorable, round: restored},
 	{name: "link-broker", about: "link between two brokers cut, both ways and one way", isolated: true, round: between},
 	{name: "link-controller", about: "link between the controller and another broker cut", isolated: true,
 		round: cutOff("controller-broker", false, []victim{controller}, oneOther)},
@@ -64,6 +64,9 @@ func patient(s *settings) { s.session, s.lag = 6*time.Second, 20*time.Second }
 func ensemble(s *settings) { patient(s); s.servers = 3 }
 
 func wipeable(s *settings) { patient(s); s.treeGoesBack = true }
+
+// restorable keeps topics as the backup has them.
+func restorable(s *settings) { wipeable(s); s.unchanged = true }
 
 func volumes(s *settings) { s.volume = 512 }
 

@@ -239,6 +239,13 @@ func (l *load) caughtUp(ctx context.Context) error {
 	if err = errors.Join(err, ends.Error()); err != nil {
 		return err
 	}
+	told := map[topicPartition]int64{} // before the question, so that the answer cannot be less
+	for topic, partitions := range ends {
+		for partition := range partitions {
+			tp := topicPartition{topic, partition}
+			told[tp] = l.history.committed(tp)
+		}
+	}
 	committed, err := l.admin.FetchOffsets(ctx, group)
 	if err = errors.Join(err, committed.Error()); err != nil {
 		return err
@@ -247,8 +254,8 @@ func (l *load) caughtUp(ctx context.Context) error {
 		for partition, end := range partitions {
 			tp := topicPartition{topic, partition}
 			has, _ := committed.Lookup(topic, partition)
-			if told := l.history.committed(tp); told > has.At {
-				l.history.contradict("%v: the group is at %d, after a commit of %d was acknowledged", tp, has.At, told)
+			if told[tp] > has.At {
+				l.history.contradict("%v: the group is at %d, after a commit of %d was acknowledged", tp, has.At, told[tp])
 			}
 			if has.At != end.Offset {
 				return fmt.Errorf("%v: the group is at %d of %d", tp, has.At, end.Offset)

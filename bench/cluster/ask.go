@@ -14,7 +14,7 @@ import (
 	"github.com/barnabas-mq/barnabas/bench/servers"
 )
 
-// asker sends requests to brokers of one's choice, over one connection each, without any retries of its own.
+// asker sends requests to brokers of one's choice. What is timed is not repeated behind one's back.
 type asker struct {
 	kafka *kgo.Client
 	// topics are those that are looked at, partitions how many they have together.

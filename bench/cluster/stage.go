@@ -106,7 +106,7 @@ func (s *Stage) restore(ctx context.Context, id int32) (time.Duration, error) {
 	}
 	q := kmsg.NewPtrElectLeadersRequest() // for all partitions
 	q.TimeoutMillis = 60_000
-	response, err := s.asker.kafka.Broker(int(controller)).Request(ctx, q)
+	response, err := s.asker.kafka.Broker(int(controller)).RetriableRequest(ctx, q) // connections to its earlier life may be left
 	if err != nil {
 		return 0, err
 	}

@@ -22,6 +22,8 @@ type MoveOptions struct {
 	Throttle int64
 	// AtOnce bounds the partitions that are on their way at a time, which bounds what is on disk twice.
 	AtOnce int
+	// Elect are partitions that do not move, whose first replicas shall lead as well.
+	Elect []TopicPartition
 	// Progress is told how far it is, at most twice a second; nil where nobody wants to know.
 	Progress func(MoveProgress)
 }
@@ -275,9 +277,9 @@ func (l *Layout) arrivals(ongoing []Ongoing) []Arrival {
 	return all
 }
 
-// lead gives leadership to the first replicas of what was moved.
+// lead gives leadership to the first replicas of what was moved, and of what else was asked for.
 func (r *run) lead(ctx context.Context) error {
-	var partitions []TopicPartition
+	partitions := slices.Clone(r.options.Elect)
 	for _, at := range r.all {
 		if r.failed[at] == nil {
 			partitions = append(partitions, at)

@@ -92,3 +92,36 @@ func TestMovesFailOneByOne(t *testing.T) {
 		t.Errorf("%v, %v", results, err)
 	}
 }
+
+// A first replica that does not lead is found, and leads.
+func TestFirstReplicasLead(t *testing.T) {
+	cluster, err := barnabas.StartCluster(t.Context(), 2, barnabas.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop(context.Background())
+	c := newClient(t, cluster.Brokers[0].Address())
+	created, err := c.CreateTopics(t.Context(), []admin.NewTopic{{Name: "t", Partitions: -1, ReplicationFactor: -1, Assignment: [][]int32{{1, 2}}}}, false)
+	if err != nil || created[0].Err != nil {
+		t.Fatal(err, created)
+	}
+	at := admin.TopicPartition{Topic: "t"}
+	if results, err := c.Reassign(t.Context(), []admin.Reassignment{{TopicPartition: at, Replicas: []int32{2, 1}}}); err != nil || results[0].Err != nil {
+		t.Fatal(results, err)
+	}
+	astray := func(want int) *admin.Layout {
+		for t.Context().Err() == nil {
+			if l, err := c.Layout(t.Context()); err != nil || len(l.Astray()) == want {
+				return l
+			}
+		}
+		return nil
+	}
+	l := astray(1)
+	if results, err := c.CarryOut(t.Context(), l, nil, admin.MoveOptions{AtOnce: 1, Elect: l.Astray()}); err != nil || len(results) != 0 {
+		t.Fatal(results, err)
+	}
+	if l = astray(0); l.Topics[0].Partitions[0].Leader != 2 {
+		t.Errorf("%+v", l.Topics)
+	}
+}

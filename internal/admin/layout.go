@@ -128,6 +128,20 @@ func (l *Layout) Moving(at TopicPartition) *Ongoing {
 	return nil
 }
 
+// Astray lists the partitions that another replica leads than the first one, although that is in sync.
+func (l *Layout) Astray() []TopicPartition {
+	var all []TopicPartition
+	for _, t := range l.Topics {
+		for _, p := range t.Partitions {
+			at := TopicPartition{t.Name, p.Number}
+			if p.Leader >= 0 && len(p.Replicas) > 0 && p.Leader != p.Replicas[0] && slices.Contains(p.ISR, p.Replicas[0]) && l.Moving(at) == nil {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
 // Size is the bytes of a partition: those of its leader, else of its largest replica.
 func (l *Layout) Size(at TopicPartition, p Partition) int64 {
 	if size, ok := l.Sizes[ReplicaOf{at, p.Leader}]; ok {

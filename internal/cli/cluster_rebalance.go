@@ -11,7 +11,7 @@ import (
 
 // It moves as few replicas as make all brokers hold the same number, give or take one, keeps every partition on as many
 // racks as it is on, and puts those on more that can be. Leaders are evened by changing the order of replicas, which
-// copies nothing. A second run finds nothing to do.
+// copies nothing, and first replicas that do not lead, as after restarts, are elected. A second run finds nothing to do.
 func clusterRebalanceCommand(c *common) *cobra.Command {
 	var flags movesFlags
 	command := &cobra.Command{
@@ -28,7 +28,7 @@ func clusterRebalanceCommand(c *common) *cobra.Command {
 					plan.Spread()
 					return "", nil
 				}
-				return mover{common: c, client: client, flags: flags, fill: spread}.move(ctx)
+				return mover{common: c, client: client, flags: flags, fill: spread, elects: true}.move(ctx)
 			})
 		},
 	}

@@ -60,6 +60,8 @@ type mover struct {
 	client *admin.Client
 	flags  movesFlags
 	fill   planner
+	// elects is whether first replicas are to lead also where nothing moves.
+	elects bool
 	// accepted is called when the plan is wanted; the plan is made anew afterwards. It may be nil.
 	accepted func(context.Context, *admin.Layout) error
 }
@@ -71,7 +73,7 @@ func (m mover) move(ctx context.Context) error {
 		return err
 	}
 	asks := !m.flags.yes && m.format == formatText && m.interactive()
-	if len(show.moves)+len(show.layout.Ongoing) == 0 && (m.accepted == nil || !m.flags.yes) {
+	if len(show.moves)+len(show.layout.Ongoing)+len(show.elect) == 0 && (m.accepted == nil || !m.flags.yes) {
 		return m.print(show.report("nothing to do", nil))
 	}
 	if !m.flags.yes {
@@ -115,7 +117,13 @@ func (m mover) plan(ctx context.Context) (shownPlan, error) {
 	}
 	plan := l.Plan()
 	notice, err := m.fill(l, plan)
-	return shownPlan{layout: l, plan: plan, moves: plan.Moves(), notice: notice, throttle: m.flags.throttle}, err
+	show := shownPlan{layout: l, plan: plan, moves: plan.Moves(), notice: notice, throttle: m.flags.throttle}
+	if m.elects {
+		show.elect = slices.DeleteFunc(l.Astray(), func(at admin.TopicPartition) bool {
+			return slices.ContainsFunc(show.moves, func(move balance.Move) bool { return move.Topic == at.Topic && move.Partition == at.Partition })
+		})
+	}
+	return show, err
 }
 
 // carryOut runs a plan until it has ended or somebody interrupts.
@@ -124,7 +132,7 @@ func (m mover) carryOut(ctx context.Context, show shownPlan) ([]admin.PartitionR
 	defer stop()
 	line := m.progress()
 	defer line.end()
-	options := admin.MoveOptions{Throttle: m.flags.throttle, AtOnce: m.flags.atOnce}
+	options := admin.MoveOptions{Throttle: m.flags.throttle, AtOnce: m.flags.atOnce, Elect: show.elect}
 	if isTerminal(m.err) {
 		options.Progress = func(p admin.MoveProgress) {
 			line.show("%d of %d partitions moved, %d on their way, %d of %d bytes", p.Moved, p.Moves, p.Moving, p.Copied, p.Bytes)
@@ -146,7 +154,7 @@ func (c *common) summary(results []admin.PartitionResult, err error) error {
 	if len(failed) > 0 {
 		return c.printPartitionResults("moved", failed)
 	}
-	_, err = fmt.Fprintf(c.out, "Moved %d partitions.\n", len(results))
+	_, err = fmt.Fprintf(c.out, "Done: %d partitions have moved.\n", len(results))
 	return err
 }
 
@@ -168,6 +176,7 @@ type shownPlan struct {
 	layout   *admin.Layout
 	plan     *balance.Cluster
 	moves    []balance.Move
+	elect    []admin.TopicPartition
 	notice   string
 	throttle int64
 }
@@ -176,7 +185,7 @@ type shownPlan struct {
 func (s shownPlan) report(result string, results []admin.PartitionResult) *report {
 	r := &report{}
 	var bytes int64
-	replicas, leaders := 0, 0
+	replicas, leaders := 0, len(s.elect)
 	in := map[int32]int64{}
 	for _, m := range s.moves {
 		bytes += m.Bytes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -23,10 +24,22 @@ type client struct {
 	channels map[int32]*peer.Channel
 	leaders  map[protocol.TopicPartition]int32
 	asked    uint64 // which broker is asked for metadata next
+
+	// doing is for the report about a run that does not end well.
+	doing struct {
+		sync.Mutex
+		asks   bool
+		key    int16 // of the request
+		broker int32
+		since  time.Time
+		last   error
+	}
 }
 
 func newClient(w *world, host string) *client {
-	return &client{world: w, host: host, channels: map[int32]*peer.Channel{}, leaders: map[protocol.TopicPartition]int32{}}
+	c := &client{world: w, host: host, channels: map[int32]*peer.Channel{}, leaders: map[protocol.TopicPartition]int32{}}
+	w.clients = append(w.clients, c)
+	return c
 }
 
 func (c *client) close() {
@@ -50,7 +63,10 @@ func (c *client) at(broker int32) *peer.Channel {
 func (c *client) ask(ctx context.Context, broker int32, q kmsg.Request) (kmsg.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
-	return c.at(broker).Do(ctx, q)
+	end := c.begin(broker, q)
+	answer, err := c.at(broker).Do(ctx, q)
+	end(err)
+	return answer, err
 }
 
 // refresh asks the next broker who leads.

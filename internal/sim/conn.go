@@ -17,6 +17,7 @@ type end struct {
 	network *network
 	host    string
 	peer    *end
+	out     *stream // what this end sends
 
 	read, write deadline
 	// readable and writable have a value when it is worth to look again.
@@ -25,18 +26,17 @@ type end struct {
 	mu struct {
 		sync.Mutex
 		inbox    []byte
-		finished bool      // the peer sends no more
-		closed   bool      // by this side
-		broken   error     // the connection is gone
-		flying   int       // bytes of ours that the peer has not read
-		last     time.Time // when our newest packet is due
+		finished bool  // the peer sends no more
+		closed   bool  // by this side
+		broken   error // the connection is gone
+		flying   int   // bytes of ours that the peer has not read
 	}
 }
 
 var _ net.Conn = (*end)(nil)
 
-func newEnd(n *network, host string) *end {
-	e := &end{network: n, host: host, readable: make(chan struct{}, 1), writable: make(chan struct{}, 1)}
+func newEnd(n *network, host string, out *stream) *end {
+	e := &end{network: n, host: host, out: out, readable: make(chan struct{}, 1), writable: make(chan struct{}, 1)}
 	e.read.init()
 	e.write.init()
 	return e
@@ -138,7 +138,7 @@ func (e *end) put(b []byte) (int, error) {
 	}
 	data := append([]byte(nil), b[:n]...)
 	e.mu.flying += n
-	e.mu.last = e.network.send(link{e.host, e.peer.host}, e.mu.last, func() { e.peer.arrive(data) })
+	e.network.send(e.out, func() { e.peer.arrive(data) })
 	return n, nil
 }
 
@@ -152,7 +152,7 @@ func (e *end) arrive(data []byte) {
 	e.mu.Unlock()
 	if gone {
 		if !e.network.isDark(e.host) {
-			e.network.send(link{e.host, e.peer.host}, time.Time{}, func() { e.peer.reset(syscall.ECONNRESET) })
+			e.network.send(e.out, func() { e.peer.reset(syscall.ECONNRESET) })
 		}
 		return
 	}
@@ -180,7 +180,7 @@ func (e *end) Close() error {
 	e.mu.closed = true
 	broken := e.mu.broken != nil
 	if !broken {
-		e.mu.last = e.network.send(link{e.host, e.peer.host}, e.mu.last, func() {
+		e.network.send(e.out, func() {
 			e.peer.mu.Lock()
 			e.peer.mu.finished = true
 			e.peer.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,9 +19,13 @@ type journal struct {
 
 	mu struct {
 		sync.Mutex
-		bugs []string // lines about panics
+		lines []string // the newest
+		bugs  []string // lines about panics
 	}
 }
+
+// kept is how many lines a journal keeps for the end.
+const kept = 200
 
 // note adds a line of the simulator's own.
 func (j *journal) note(format string, args ...any) { j.add("      sim", fmt.Sprintf(format, args...)) }
@@ -29,7 +34,11 @@ func (j *journal) add(who, line string) {
 	at := time.Since(j.began)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	full := fmt.Sprintf("%11.6f %-11s %s", at.Seconds(), who, line)
+	full := fmt.Sprintf("%14.9f %-11s %s", at.Seconds(), who, line)
+	if len(j.mu.lines) == 2*kept {
+		j.mu.lines = slices.Delete(j.mu.lines, 0, kept)
+	}
+	j.mu.lines = append(j.mu.lines, full)
 	if j.to != nil {
 		fmt.Fprintln(j.to, full) //nolint:errcheck // it is for people who look on
 	}
@@ -45,13 +54,20 @@ func (j *journal) panics() []string {
 	return j.mu.bugs
 }
 
-// of is the logger of one process.
-func (j *journal) of(who string) slog.Handler { return &voice{journal: j, who: who} }
+// newest are the last lines.
+func (j *journal) newest() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.mu.lines[max(0, len(j.mu.lines)-kept):])
+}
 
-// voice is a slog.Handler that writes into the journal.
+// of is the logger of one life.
+func (j *journal) of(l *life) slog.Handler { return &voice{journal: j, life: l} }
+
+// voice is a slog.Handler that writes into the journal, until its life is over.
 type voice struct {
 	journal *journal
-	who     string
+	life    *life
 }
 
 // Enabled implements slog.Handler.
@@ -71,6 +87,9 @@ func (v *voice) Handle(_ context.Context, r slog.Record) error {
 		fmt.Fprintf(&line, " %s=%v", a.Key, a.Value)
 		return true
 	})
-	v.journal.add(v.who, line.String())
+	if v.life.dead.Load() && !strings.Contains(line.String(), "panic=") {
+		return nil
+	}
+	v.journal.add(v.life.name(), line.String())
 	return nil
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,8 +13,6 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/broker"
 	"github.com/barnabas-mq/barnabas/internal/config"
-	"github.com/barnabas-mq/barnabas/internal/coordination"
-	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
@@ -30,14 +29,16 @@ type machine struct {
 
 	mu struct {
 		sync.Mutex
-		life *life // nil while it is down
+		lives   int
+		life    *life // nil while it is down
+		retired bool  // it is not started any more
 	}
 }
 
 // life is one process of a broker.
 type life struct {
 	machine *machine
-	number  int
+	number  int // of the machine's lives, from 1
 	broker  *broker.Broker
 	// end ends a start that is under way.
 	end context.CancelFunc
@@ -73,9 +74,15 @@ func (m *machine) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	l := &life{machine: m, number: w.history.count("lives", 1), end: cancel}
+	l := &life{machine: m, end: cancel}
 	m.mu.Lock()
-	m.mu.life = l
+	if m.mu.retired {
+		m.mu.Unlock()
+		return errRetired
+	}
+	w.history.count("lives", 1)
+	m.mu.lives++
+	l.number, m.mu.life = m.mu.lives, l
 	disk, boot := m.disk, m.boots
 	m.mu.Unlock()
 	b, err := broker.Start(ctx, broker.Options{
@@ -92,7 +99,7 @@ func (m *machine) start(ctx context.Context) error {
 			}
 			return w.network.dial(ctx, m.host, address)
 		},
-		Logger: slog.New(w.journal.of(fmt.Sprintf("%s.%d", m.host, l.number))),
+		Logger: slog.New(w.journal.of(l)),
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,6 +117,12 @@ func (m *machine) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// name tells this life from all others.
+func (l *life) name() string { return fmt.Sprintf("%s.%d", l.machine.host, l.number) }
+
+// errRetired is what a machine says that is not started any more.
+var errRetired = errors.New("the run is over")
 
 // watch starts a broker again that has stopped by itself, as a supervisor would.
 func (m *machine) watch(l *life) {
@@ -137,7 +150,7 @@ func (m *machine) revive(ctx context.Context) {
 	w.network.light(m.host)
 	for tries := 1; m.current() == nil && !w.abandoned(); tries++ {
 		err := m.start(ctx)
-		if err == nil {
+		if err == nil || errors.Is(err, errRetired) {
 			return
 		}
 		w.journal.note("%s does not start: %v", m.host, err)
@@ -168,7 +181,7 @@ func (m *machine) crash(power bool, keep float64) {
 	} else {
 		m.boots++
 	}
-	m.disk = m.disk.CrashClone(w.dice.source(fmt.Sprintf("disk of life %d", l.number)), keep)
+	m.disk = m.disk.CrashClone(w.dice.source("disk of "+l.name()), keep)
 	m.mu.Unlock()
 	l.cutStore()
 	w.history.scanDisk(m)
@@ -185,6 +198,14 @@ func (l *life) discard() {
 	if b != nil {
 		_ = b.Stop(over) // it complains about what it could not do
 	}
+}
+
+// retire ends a life in order, for the last time.
+func (m *machine) retire(ctx context.Context) {
+	m.mu.Lock()
+	m.mu.retired = true
+	m.mu.Unlock()
+	m.stop(ctx)
 }
 
 // stop ends a life in order.
@@ -232,25 +253,4 @@ func (l *life) expire() {
 	for _, id := range l.sessions.ids {
 		l.machine.world.store.Expire(id)
 	}
-}
-
-// sessions is the store as one life sees it: it remembers the sessions.
-type sessions struct {
-	*memory.Store
-	life *life
-}
-
-// Open implements coordination.Store.
-func (s sessions) Open(ctx context.Context, o coordination.SessionOptions) (coordination.Session, error) {
-	session, err := s.Store.Open(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	s.life.sessions.Lock()
-	s.life.sessions.ids = append(s.life.sessions.ids, session.ID())
-	s.life.sessions.Unlock()
-	if s.life.dead.Load() {
-		s.Store.Suspend(session.ID())
-	}
-	return session, nil
 }

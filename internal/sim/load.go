@@ -64,6 +64,9 @@ func (p *producer) batch(ctx context.Context) {
 	for {
 		base, sent, err := p.client.produce(ctx, named(partition), p.build(partition, values))
 		unsure = unsure || sent
+		if err != nil {
+			p.client.fail(fmt.Sprintf("Produce to partition %d", partition), err)
+		}
 		switch {
 		case err == nil:
 			for i, value := range values {

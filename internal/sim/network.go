@@ -4,8 +4,12 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing/synctest"
 	"time"
@@ -33,6 +37,8 @@ type network struct {
 	// that a run ends in which somebody asks without a pause.
 	flood   int
 	flooded func()
+	// progress counts what was delivered.
+	progress *atomic.Int64
 
 	// mu is never held while anything waits.
 	mu struct {
@@ -43,7 +49,8 @@ type network struct {
 		listeners map[string]*listener // by address
 		ends      map[*end]bool
 		dark      map[string]bool // hosts without power: they do not even refuse
-		counts    map[link]uint64
+		kills     map[string]int  // of each host
+		dials     map[link]uint64
 		delivered int
 	}
 }
@@ -51,11 +58,23 @@ type network struct {
 // link is one direction between two hosts.
 type link struct{ from, to string }
 
+// stream is one direction of one connection, or what a call to connect sends. Each throws its own dice: what the
+// other connections of the same two hosts send, and in which order, changes nothing for it.
+type stream struct {
+	link
+	name string // the same in every run of a seed
+	mu   struct {
+		sync.Mutex
+		count uint64    // packets so far
+		last  time.Time // when the newest one is due
+	}
+}
+
 // packet is bytes, or the end of a stream, on their way.
 type packet struct {
-	link
+	stream *stream
 	due    time.Time
-	number uint64 // on its link
+	number uint64 // on its stream
 	act    func() // what its arrival does
 }
 
@@ -69,8 +88,8 @@ func (p packets) Less(i, j int) bool {
 	switch {
 	case !a.due.Equal(b.due):
 		return a.due.Before(b.due)
-	case a.link != b.link:
-		return a.from+">"+a.to < b.from+">"+b.to
+	case a.stream != b.stream:
+		return a.stream.name < b.stream.name
 	}
 	return a.number < b.number
 }
@@ -86,7 +105,7 @@ func newNetwork(d dice) *network {
 	n := &network{dice: d, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	n.mu.held, n.mu.cut = map[link][]*packet{}, map[link]bool{}
 	n.mu.listeners, n.mu.ends = map[string]*listener{}, map[*end]bool{}
-	n.mu.dark, n.mu.counts = map[string]bool{}, map[link]uint64{}
+	n.mu.dark, n.mu.kills, n.mu.dials = map[string]bool{}, map[string]int{}, map[link]uint64{}
 	return n
 }
 
@@ -123,12 +142,13 @@ func (n *network) stop() { close(n.done) }
 func (n *network) deliver() {
 	n.mu.Lock()
 	p := heap.Pop(&n.mu.packets).(*packet)
-	if n.mu.cut[p.link] {
-		n.mu.held[p.link] = append(n.mu.held[p.link], p)
+	if on := p.stream.link; n.mu.cut[on] {
+		n.mu.held[on] = append(n.mu.held[on], p)
 		n.mu.Unlock()
 		return
 	}
 	n.mu.delivered++
+	n.progress.Add(1)
 	flood := n.mu.delivered == n.flood
 	n.mu.Unlock()
 	if flood {
@@ -137,26 +157,28 @@ func (n *network) deliver() {
 	p.act()
 }
 
-// send puts a packet on a link, behind everything that is due before after.
-func (n *network) send(on link, after time.Time, act func()) time.Time {
+// send puts a packet on a stream, behind everything that is on it.
+func (n *network) send(on *stream, act func()) {
+	on.mu.Lock()
+	on.mu.count++
+	p := &packet{stream: on, number: on.mu.count, act: act}
+	latency := n.dice.between(latencyMin, latencyMax, on.name, p.number)
 	n.mu.Lock()
-	n.mu.counts[on]++
-	count := n.mu.counts[on]
-	latency := n.dice.between(latencyMin, latencyMax, on.from+">"+on.to, count)
 	if n.mu.delivered > n.flood {
 		latency *= 1000
 	}
-	due := time.Now().Add(latency)
-	if !due.After(after) {
-		due = after.Add(time.Nanosecond)
+	p.due = time.Now().Add(latency)
+	if !p.due.After(on.mu.last) {
+		p.due = on.mu.last.Add(time.Nanosecond)
 	}
-	heap.Push(&n.mu.packets, &packet{link: on, due: due, number: count, act: act})
+	on.mu.last = p.due
+	heap.Push(&n.mu.packets, p)
 	n.mu.Unlock()
+	on.mu.Unlock()
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
-	return due
 }
 
 // sever cuts one direction of a link.
@@ -200,12 +222,13 @@ func (n *network) healAll() {
 // where the machine is dark they hear nothing until it is up again and they send something.
 func (n *network) kill(host string, dark bool) {
 	n.mu.Lock()
+	n.mu.kills[host]++
 	if dark {
 		n.mu.dark[host] = true
 	}
 	var open []*listener
-	for address, l := range n.mu.listeners {
-		if l.host == host {
+	for _, address := range slices.Sorted(maps.Keys(n.mu.listeners)) {
+		if l := n.mu.listeners[address]; l.host == host {
 			delete(n.mu.listeners, address)
 			open = append(open, l)
 		}
@@ -218,13 +241,14 @@ func (n *network) kill(host string, dark bool) {
 		}
 	}
 	n.mu.Unlock()
+	slices.SortFunc(own, func(a, b *end) int { return strings.Compare(a.out.name, b.out.name) })
 	for _, l := range open {
 		l.shut()
 	}
 	for _, e := range own {
 		e.reset(syscall.ECONNABORTED)
 		if !dark {
-			n.send(link{host, e.peer.host}, time.Time{}, func() { e.peer.reset(syscall.ECONNRESET) })
+			n.send(e.out, func() { e.peer.reset(syscall.ECONNRESET) })
 		}
 	}
 }
@@ -265,22 +289,24 @@ func (n *network) dial(ctx context.Context, host, address string) (net.Conn, err
 		err error
 	}
 	answer := make(chan outcome, 1)
-	n.send(link{host, to}, time.Time{}, func() {
-		if n.isDark(to) {
+	near, far := n.connect(host, to)
+	life := n.life(host)
+	n.send(near.out, func() {
+		n.mu.Lock()
+		l, gone := n.mu.listeners[address], n.mu.dark[to] || n.mu.kills[host] != life
+		if !gone {
+			n.mu.ends[near], n.mu.ends[far] = true, true
+		}
+		n.mu.Unlock()
+		if gone {
 			return
 		}
-		near, far := n.connect(host, to)
-		n.mu.Lock()
-		l := n.mu.listeners[address]
-		n.mu.Unlock()
 		if l == nil || !l.offer(far) {
 			n.forget(near, far)
-			n.send(link{to, host}, time.Time{}, func() {
-				answer <- outcome{err: fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)}
-			})
+			n.send(far.out, func() { answer <- outcome{err: fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)} })
 			return
 		}
-		n.send(link{to, host}, time.Time{}, func() { answer <- outcome{end: near} })
+		n.send(far.out, func() { answer <- outcome{end: near} })
 	})
 	select {
 	case o := <-answer:
@@ -302,13 +328,22 @@ func (n *network) dial(ctx context.Context, host, address string) (net.Conn, err
 	}
 }
 
-// connect makes the two ends of a connection.
-func (n *network) connect(a, b string) (near, far *end) {
-	near, far = newEnd(n, a), newEnd(n, b)
-	near.peer, far.peer = far, near
+// life counts the lives of a host that have ended.
+func (n *network) life(host string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.mu.ends[near], n.mu.ends[far] = true, true
+	return n.mu.kills[host]
+}
+
+// connect makes the two ends of a connection.
+func (n *network) connect(a, b string) (near, far *end) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.dials[link{a, b}]++
+	name := fmt.Sprintf("%s>%s %d", a, b, n.mu.dials[link{a, b}])
+	near = newEnd(n, a, &stream{link: link{a, b}, name: name + " there"})
+	far = newEnd(n, b, &stream{link: link{b, a}, name: name + " back"})
+	near.peer, far.peer = far, near
 	return near, far
 }
 

@@ -3,10 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
-
-	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
 )
 
 // plan is what a seed decides about a run.
@@ -73,7 +70,7 @@ func newPlan(d dice) plan {
 	}
 }
 
-// after does something later, unless the run ends before.
+// after does something later, unless all is healed before.
 func (w *world) after(d time.Duration, do func()) {
 	w.ending.Go(func() {
 		timer := time.NewTimer(d)
@@ -81,7 +78,7 @@ func (w *world) after(d time.Duration, do func()) {
 		select {
 		case <-timer.C:
 			do()
-		case <-w.over:
+		case <-w.healed:
 		}
 	})
 }
@@ -185,15 +182,7 @@ func expiryFault(d dice, n uint64, p plan) fault {
 func storeTroubleFault(d dice, n uint64, _ plan) fault {
 	lasts := d.between(100*time.Millisecond, 3*time.Second, "trouble", n)
 	return fault{kind: "store trouble", text: fmt.Sprintf("for %v", lasts), do: func(_ context.Context, w *world) {
-		var operations atomic.Uint64 // of all brokers, which come at the same time
-		w.store.Inject(func(o memory.Operation) memory.Fault {
-			at := operations.Add(1) + n<<32
-			f := memory.Fault{Delay: d.between(0, 20*time.Millisecond, "store delay", at)}
-			if o.Name != "open" && o.Name != "close" && d.chance(0.15, "store outcome", at) {
-				f.Outcome = memory.Outcome(1 + d.throw("which outcome", at)%3)
-			}
-			return f
-		})
-		w.after(lasts, func() { w.store.Inject(nil) })
+		w.store.trouble.Store(&trouble{slowest: 20 * time.Millisecond, losses: 0.15})
+		w.after(lasts, func() { w.store.trouble.Store(nil) })
 	}}
 }

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -24,18 +25,24 @@ const (
 // How long a cluster may need, once all is healed, to be whole again and to serve everybody.
 const recoveryLimit = 2 * time.Minute
 
+// endLimit is how long the last goroutines may need to end.
+const endLimit = 10 * time.Minute
+
 // world is one run.
 type world struct {
 	dice     dice
 	plan     plan
 	network  *network
-	store    *memory.Store
+	store    *storage
 	machines []*machine
+	clients  []*client // in the order in which they began
 	journal  *journal
 	history  *history
 
-	// stopping is closed when the load ends, over when nobody waits for anything any more.
-	stopping, over chan struct{}
+	// healed is closed when the last fault has ended, stopping when the load ends, over when nobody waits for
+	// anything any more.
+	healed, stopping, over chan struct{}
+	giveUp                 sync.Once // closes over
 	// load counts the clients, ending the goroutines of lives that are over.
 	load, ending sync.WaitGroup
 }
@@ -47,13 +54,14 @@ type result struct {
 	took       time.Duration // virtual
 }
 
-// run carries out the plan of a seed and writes its journal to a writer, where there is one. It must be called in a bubble of testing/synctest.
-func run(seed uint64, adjust func(*plan), to io.Writer) result {
+// run carries out the plan of a seed and writes its journal to a writer, where there is one; progress counts packets,
+// for somebody outside. It must be called in a bubble of testing/synctest.
+func run(seed uint64, adjust func(*plan), to io.Writer, progress *atomic.Int64) result {
 	d := dice(seed)
 	j := &journal{began: time.Now(), to: to}
 	w := &world{
 		dice: d, plan: newPlan(d), network: newNetwork(d), journal: j, history: newHistory(j),
-		store: memory.New(memory.Options{}), stopping: make(chan struct{}), over: make(chan struct{}),
+		store: newStorage(d), healed: make(chan struct{}), stopping: make(chan struct{}), over: make(chan struct{}),
 	}
 	if adjust != nil {
 		adjust(&w.plan)
@@ -61,6 +69,7 @@ func run(seed uint64, adjust func(*plan), to io.Writer) result {
 	for id := range w.plan.brokers {
 		w.machines = append(w.machines, newMachine(w, id))
 	}
+	w.network.progress = progress
 	w.network.flood = floodOf(&w.plan)
 	w.network.flooded = func() {
 		w.history.violate("%d packets in %v: somebody asks without a pause", w.network.flood, time.Since(j.began))
@@ -71,9 +80,9 @@ func run(seed uint64, adjust func(*plan), to io.Writer) result {
 		w.network.run()
 	}()
 	w.live(context.Background())
-	close(w.over)
+	w.abandon()
 	w.network.healAll()
-	w.ending.Wait()
+	w.awaitEnd()
 	w.network.stop()
 	<-networking
 	if err := w.store.Close(); err != nil {
@@ -82,8 +91,25 @@ func run(seed uint64, adjust func(*plan), to io.Writer) result {
 	for _, line := range j.panics() {
 		w.history.violate("a bug: %s", line)
 	}
+	if len(w.history.mu.violations) > 0 {
+		w.history.mu.violations = append(w.history.mu.violations, "the newest lines of the journal:\n"+strings.Join(j.newest(), "\n"))
+	}
 	w.history.count("packets", w.network.mu.delivered)
 	return result{violations: w.history.mu.violations, counts: w.history.mu.counts, took: time.Since(j.began)}
+}
+
+// awaitEnd waits for what still runs. Nothing may: a bubble with goroutines that go on for ever never ends.
+func (w *world) awaitEnd() {
+	ended := make(chan struct{})
+	go func() {
+		w.ending.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(endLimit):
+		panic(fmt.Sprintf("seed %d: after %v goroutines of this run still go on\n%s", w.dice, endLimit, strings.Join(w.journal.newest(), "\n")))
+	}
 }
 
 // floodOf is how many packets are too many for a plan.
@@ -109,6 +135,9 @@ func (w *world) live(ctx context.Context) {
 	w.heal(ctx)
 	whole := w.awaitWhole(ctx, admin)
 	close(w.stopping)
+	if !whole { // whoever waits for an answer does not get one
+		w.abandon()
+	}
 	w.load.Wait()
 	if whole {
 		w.readBack(ctx)
@@ -170,7 +199,8 @@ func (w *world) breakThings(ctx context.Context) {
 // heal ends all faults.
 func (w *world) heal(ctx context.Context) {
 	w.journal.note("all heals")
-	w.store.Inject(nil)
+	close(w.healed)
+	w.store.trouble.Store(nil)
 	w.network.healAll()
 	var starting sync.WaitGroup
 	for _, m := range w.machines {
@@ -197,7 +227,7 @@ func (w *world) awaitWhole(ctx context.Context, admin *client) bool {
 		}
 		<-time.After(pause)
 	}
-	w.history.violate("%v after all was healed: %v", recoveryLimit, last)
+	w.history.violate("%v after all was healed: %v\n%s", recoveryLimit, last, w.stuck(ctx, admin))
 	return false
 }
 
@@ -259,7 +289,7 @@ func (w *world) stopBrokers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, m := range w.machines {
-		m.stop(ctx)
+		m.retire(ctx)
 	}
 }
 
@@ -292,6 +322,9 @@ func sortedPlaces[V any](m map[place]V) []place {
 
 // stopped reports whether the load ends.
 func (w *world) stopped() bool { return isClosed(w.stopping) }
+
+// abandon ends all waiting.
+func (w *world) abandon() { w.giveUp.Do(func() { close(w.over) }) }
 
 // abandoned reports whether the run is at its end.
 func (w *world) abandoned() bool { return isClosed(w.over) }

@@ -1,7 +1,8 @@
 // Package planted names bugs that replication must not have, and plants one of them where a test asks for it: a
 // simulator that finds nothing proves something only if it finds these.
 //
-//	BARNABAS_PLANTED='open shard' go test -tags planted ./internal/sim -run TestSeeds
+//	go test -tags planted ./internal/sim -run TestPlantedBugsAreFound
+//	BARNABAS_PLANTED='open shard' go test -tags planted ./internal/sim -run TestSeeds -seed 1 -seeds 50
 //
 // Without the build tag there are none, and the compiler leaves nothing of the places that ask.
 package planted

@@ -23,7 +23,7 @@ type client struct {
 	host     string
 	channels map[int32]*peer.Channel
 	leaders  map[protocol.TopicPartition]int32
-	asked    uint64 // which broker is asked for metadata next
+	asked    uint64 // how often a broker was asked that the dice chose
 
 	// doing is for the report about a run that does not end well.
 	doing struct {
@@ -69,15 +69,12 @@ func (c *client) ask(ctx context.Context, broker int32, q kmsg.Request) (kmsg.Re
 	return answer, err
 }
 
-// refresh asks the next broker who leads.
-func (c *client) refresh(ctx context.Context) error {
-	c.asked++
+// refresh asks a broker who leads a topic.
+func (c *client) refresh(ctx context.Context, name string) error {
 	q := kmsg.NewPtrMetadataRequest()
 	q.Version = 9
-	name := topic
 	q.Topics = []kmsg.MetadataRequestTopic{{Topic: &name}}
-	to := int32(c.world.dice.throw("metadata of "+c.host, c.asked) % uint64(len(c.world.machines)))
-	answer, err := c.ask(ctx, to, q)
+	answer, err := c.ask(ctx, c.anybody(), q)
 	if err != nil {
 		return err
 	}
@@ -101,7 +98,7 @@ func (c *client) leader(ctx context.Context, tp protocol.TopicPartition) (int32,
 	if to, ok := c.leaders[tp]; ok {
 		return to, nil
 	}
-	if err := c.refresh(ctx); err != nil {
+	if err := c.refresh(ctx, tp.Topic); err != nil {
 		return -1, err
 	}
 	if to, ok := c.leaders[tp]; ok {
@@ -139,10 +136,9 @@ func (c *client) produce(ctx context.Context, tp protocol.TopicPartition, batch 
 
 // newProducerID gets an id for an idempotent producer.
 func (c *client) newProducerID(ctx context.Context) (protocol.ProducerID, error) {
-	c.asked++
 	q := kmsg.NewPtrInitProducerIDRequest()
 	q.Version, q.TransactionTimeoutMillis = 4, 0
-	answer, err := c.ask(ctx, int32(c.world.dice.throw("producer id of "+c.host, c.asked)%uint64(len(c.world.machines))), q)
+	answer, err := c.ask(ctx, c.anybody(), q)
 	if err != nil {
 		return protocol.NoProducerID, err
 	}

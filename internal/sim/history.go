@@ -170,36 +170,49 @@ func authorOf(value string) (name string, number int) {
 	return name, number
 }
 
-// scanDisk notes what stands on a disk, and compares it with all disks before.
-func (h *history) scanDisk(m *machine) map[place]string {
-	found := map[place]string{}
+// entry is a record as it stands on a disk.
+type entry struct {
+	epoch protocol.LeaderEpoch
+	value string
+}
+
+func (e entry) String() string { return fmt.Sprintf("%s in epoch %d", e.value, e.epoch) }
+
+// scanDisk gives what stands on a disk, and compares it with all disks before.
+func (h *history) scanDisk(m *machine) map[place]entry {
+	found := map[place]entry{}
 	for partition := range int32(partitions) {
-		scanLog(m.disk, fmt.Sprintf("/data/%s-%d", topic, partition), func(epoch protocol.LeaderEpoch, offset protocol.Offset, value string) {
-			at := place{partition, int64(offset)}
-			found[at] = fmt.Sprintf("%s in epoch %d", value, epoch)
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			key := stamp{at, epoch}
-			if other, ok := h.mu.written[key]; ok && other != value {
-				h.violateLocked("offset %v of leader epoch %d is %s on the disk of %s, and was %s on another", at, epoch, value, m.host, other)
-			}
-			h.mu.written[key] = value
-		})
+		for _, dir := range [...]string{"/data", "/more"} {
+			scanLog(m.disk, fmt.Sprintf("%s/%s-%d", dir, topic, partition), func(e entry, offset protocol.Offset) {
+				found[place{partition, int64(offset)}] = e
+			})
+		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for at, e := range found {
+		key := stamp{at, e.epoch}
+		if other, ok := h.mu.written[key]; !ok {
+			h.mu.written[key] = e.value
+		} else if other != e.value {
+			h.violateLocked("offset %v of leader epoch %d is %s on the disk of %s, and was %s on another", at, e.epoch, e.value, m.host, other)
+		}
+	}
+	h.mu.counts["records compared on disks"] += len(found)
 	return found
 }
 
 // scanLog walks the records of one folder up to the first damage.
-func scanLog(disk vfs.FS, folder string, each func(protocol.LeaderEpoch, protocol.Offset, string)) {
+func scanLog(disk vfs.FS, folder string, each func(entry, protocol.Offset)) {
 	entries, err := disk.ReadDir(folder)
 	if err != nil {
 		return // it has no replica
 	}
-	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), ".log") {
+	for _, file := range entries {
+		if !strings.HasSuffix(file.Name(), ".log") {
 			continue
 		}
-		for batch, err := range record.Batches(contents(disk, filepath.Join(folder, entry.Name()))) {
+		for batch, err := range record.Batches(contents(disk, filepath.Join(folder, file.Name()))) {
 			if err != nil || !batch.ValidCRC() {
 				return
 			}
@@ -207,7 +220,7 @@ func scanLog(disk vfs.FS, folder string, each func(protocol.LeaderEpoch, protoco
 				if err != nil {
 					return
 				}
-				each(batch.LeaderEpoch(), r.Offset, string(r.Value))
+				each(entry{batch.LeaderEpoch(), string(r.Value)}, r.Offset)
 			}
 		}
 	}

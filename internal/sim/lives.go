@@ -25,10 +25,13 @@ type machine struct {
 	id    int
 	host  string
 	disk  *vfs.Memory
+	files *vfs.Faulty // the disk with its faults, as the present life sees it
 	boots int
+	skew  atomic.Int64 // of its clock, in nanoseconds
 
 	mu struct {
 		sync.Mutex
+		broken  bool // its disk has had errors
 		lives   int
 		life    *life // nil while it is down
 		retired bool  // it is not started any more
@@ -52,7 +55,9 @@ type life struct {
 }
 
 func newMachine(w *world, id int) *machine {
-	return &machine{world: w, id: id, host: fmt.Sprintf("broker-%d", id), disk: vfs.NewMemory()}
+	m := &machine{world: w, id: id, host: hostOf(id), disk: vfs.NewMemory()}
+	m.files = vfs.NewFaulty(m.disk)
+	return m
 }
 
 // current is the life that runs; nil while the machine is down.
@@ -83,10 +88,10 @@ func (m *machine) start(ctx context.Context) error {
 	w.history.count("lives", 1)
 	m.mu.lives++
 	l.number, m.mu.life = m.mu.lives, l
-	disk, boot := m.disk, m.boots
+	files, boot := m.files, m.boots
 	m.mu.Unlock()
 	b, err := broker.Start(ctx, broker.Options{
-		Config: loaded, FS: disk, Store: sessions{w.store, l}, BootID: fmt.Sprintf("boot-%d", boot),
+		Config: loaded, FS: files, Store: sessions{w.store, l}, BootID: fmt.Sprintf("boot-%d", boot),
 		Listen: func(_, address string) (net.Listener, error) {
 			if l.dead.Load() {
 				return nil, syscall.ECONNABORTED
@@ -99,6 +104,7 @@ func (m *machine) start(ctx context.Context) error {
 			}
 			return w.network.dial(ctx, m.host, address)
 		},
+		Now:    func() time.Time { return time.Now().Add(time.Duration(m.skew.Load())) },
 		Logger: slog.New(w.journal.of(l)),
 	})
 	m.mu.Lock()
@@ -182,6 +188,7 @@ func (m *machine) crash(power bool, keep float64) {
 		m.boots++
 	}
 	m.disk = m.disk.CrashClone(w.dice.source("disk of "+l.name()), keep)
+	m.files = vfs.NewFaulty(m.disk)
 	m.mu.Unlock()
 	l.cutStore()
 	w.history.scanDisk(m)
@@ -229,28 +236,19 @@ func (m *machine) stop(ctx context.Context) {
 }
 
 // cutStore keeps a life from the store: its sessions expire after their timeouts, unless joinStore comes first.
-func (l *life) cutStore() {
-	l.sessions.Lock()
-	defer l.sessions.Unlock()
-	for _, id := range l.sessions.ids {
-		l.machine.world.store.Suspend(id)
-	}
-}
+func (l *life) cutStore() { l.eachSession(l.machine.world.store.Suspend) }
 
 // joinStore ends cutStore.
-func (l *life) joinStore() {
-	l.sessions.Lock()
-	defer l.sessions.Unlock()
-	for _, id := range l.sessions.ids {
-		l.machine.world.store.Resume(id)
-	}
-}
+func (l *life) joinStore() { l.eachSession(l.machine.world.store.Resume) }
 
 // expire ends the sessions of a life in the store.
-func (l *life) expire() {
+func (l *life) expire() { l.eachSession(l.machine.world.store.Expire) }
+
+// eachSession does something with all sessions that a life has opened.
+func (l *life) eachSession(do func(id int64)) {
 	l.sessions.Lock()
 	defer l.sessions.Unlock()
 	for _, id := range l.sessions.ids {
-		l.machine.world.store.Expire(id)
+		do(id)
 	}
 }

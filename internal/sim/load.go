@@ -116,6 +116,29 @@ func (p *producer) build(partition int32, values []string) []byte {
 	return b.Build()
 }
 
+// valueBatch is a batch of one record of no producer.
+func valueBatch(value string) []byte {
+	b := record.NewBuilder(record.BuilderOptions{})
+	b.Append(time.Now().UnixMilli(), nil, []byte(value))
+	return b.Build()
+}
+
+// valuesOf are the values of whole batches.
+func valuesOf(batches []byte) (values []string) {
+	for batch, err := range record.Batches(batches) {
+		if err != nil {
+			return values
+		}
+		for one, err := range batch.Records(nil) {
+			if err != nil {
+				return values
+			}
+			values = append(values, string(one.Value))
+		}
+	}
+	return values
+}
+
 // reader reads all partitions from their beginnings, again and again.
 type reader struct {
 	client *client
@@ -205,7 +228,7 @@ func (c *committer) run(ctx context.Context) {
 			c.coordinator = -1
 		}
 		c.turns++
-		w.sleep(c.name, c.turns, 2*pause)
+		w.sleep(c.name, c.turns, w.plan.commitPace)
 	}
 }
 

@@ -55,6 +55,7 @@ func TestSeeds(t *testing.T) {
 				totals[name] += n
 			}
 			totals["seeds"]++
+			totals["virtual seconds"] += int(r.took.Seconds())
 		})
 	}
 	writeTotals(t, totals)

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
 // The topic under test.
@@ -125,7 +123,7 @@ func (w *world) live(ctx context.Context) {
 	}
 	admin := newClient(w, "admin")
 	defer admin.close()
-	if err := w.createTopic(ctx, admin); err != nil {
+	if err := admin.createTopic(ctx, topic, partitions, w.plan.replicas, w.plan.topic); err != nil {
 		w.history.violate("the topic cannot be made: %v", err)
 		w.stopBrokers(ctx)
 		return
@@ -141,30 +139,12 @@ func (w *world) live(ctx context.Context) {
 	w.load.Wait()
 	if whole {
 		w.readBack(ctx)
+		w.checkChurn(ctx, admin)
 	}
 	w.stopBrokers(ctx)
 	if whole {
 		w.compareDisks()
 	}
-}
-
-func (w *world) createTopic(ctx context.Context, admin *client) error {
-	q := kmsg.NewPtrCreateTopicsRequest()
-	q.Version, q.TimeoutMillis = 5, 10_000
-	t := kmsg.NewCreateTopicsRequestTopic()
-	t.Topic, t.NumPartitions, t.ReplicationFactor = topic, partitions, int16(w.plan.replicas)
-	for _, c := range w.plan.topic {
-		t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: c[0], Value: &c[1]})
-	}
-	q.Topics = append(q.Topics, t)
-	answer, err := admin.ask(ctx, int32(len(w.machines)-1), q)
-	if err != nil {
-		return err
-	}
-	if one := answer.(*kmsg.CreateTopicsResponse).Topics[0]; one.ErrorCode != 0 {
-		return fmt.Errorf("%w: %s", protocol.Code(one.ErrorCode), *one.ErrorMessage)
-	}
-	return nil
 }
 
 // startLoad starts all clients.
@@ -178,8 +158,8 @@ func (w *world) startLoad(ctx context.Context) {
 		r := &reader{client: newClient(w, fmt.Sprintf("reader-%d", i)), name: fmt.Sprintf("reader %d", i)}
 		w.load.Go(func() { r.run(ctx) })
 	}
-	if w.plan.commits {
-		c := &committer{client: newClient(w, "committer"), name: "group"}
+	for i := range w.plan.groups {
+		c := &committer{client: newClient(w, fmt.Sprintf("committer-%d", i)), name: fmt.Sprintf("group-%d", i)}
 		w.load.Go(func() { c.run(ctx) })
 	}
 }
@@ -204,10 +184,16 @@ func (w *world) heal(ctx context.Context) {
 	w.network.healAll()
 	var starting sync.WaitGroup
 	for _, m := range w.machines {
+		m.skew.Store(0)
+		m.freeDisk()
 		if l := m.current(); l != nil {
+			l.eachSession(w.store.ReleaseEvents)
 			l.joinStore()
 		}
-		starting.Go(func() { m.revive(ctx) })
+		starting.Go(func() {
+			m.repair(ctx)
+			m.revive(ctx)
+		})
 	}
 	starting.Wait()
 }
@@ -251,8 +237,8 @@ func (w *world) whole(ctx context.Context, admin *client) error {
 			return fmt.Errorf("%s shows %d partitions", m.host, len(t.Partitions))
 		}
 		for _, p := range t.Partitions {
-			if p.Leader < 0 || len(p.ISR) != w.plan.replicas {
-				return fmt.Errorf("%s shows partition %d with leader %d and in-sync replicas %v", m.host, p.Partition, p.Leader, p.ISR)
+			if p.Leader < 0 || len(p.ISR) != w.plan.replicas || len(p.Replicas) != w.plan.replicas {
+				return fmt.Errorf("%s shows partition %d with leader %d and of the replicas %v in sync %v", m.host, p.Partition, p.Leader, p.Replicas, p.ISR)
 			}
 		}
 	}
@@ -296,11 +282,14 @@ func (w *world) stopBrokers(ctx context.Context) {
 // compareDisks holds the logs of all replicas against each other. What a stop cuts off may be missing at the end
 // of some, but where two have an offset they have the same record of the same epoch.
 func (w *world) compareDisks() {
-	all := map[place]string{}
+	all := map[place]entry{}
 	from := map[place]string{}
 	for _, m := range w.machines {
 		found := w.history.scanDisk(m)
 		for _, at := range sortedPlaces(found) {
+			if !w.assigned(at.partition, m) {
+				continue // what was moved away while the machine was down
+			}
 			if other, ok := all[at]; ok && other != found[at] {
 				w.history.violate("at %v stands %s on the disk of %s, and %s on that of %s", at, found[at], m.host, other, from[at])
 				return

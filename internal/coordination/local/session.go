@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ type Session struct {
 		closing bool          // Close was called: the end is no loss
 		held    bool          // events of watches wait
 		err     error
-		watches map[*watch]struct{}
+		watches []*watch // in the order in which they were set, which is the one in which they are told
 	}
 }
 
@@ -55,7 +56,6 @@ func newSession(h *Hub, id int64, timeout time.Duration, chroot coordination.Chr
 		hub: h, id: id, timeout: timeout, chroot: chroot,
 		states: make(chan coordination.State, 1), done: make(chan struct{}),
 	}
-	s.mu.watches = map[*watch]struct{}{}
 	s.enterLocked(coordination.Connected)
 	return s
 }
@@ -102,7 +102,7 @@ func (s *Session) Suspend() bool {
 		return false
 	}
 	s.mu.resumed = make(chan struct{})
-	for w := range s.mu.watches {
+	for _, w := range s.mu.watches {
 		w.Hold(true)
 	}
 	s.enterLocked(coordination.Suspended)
@@ -119,7 +119,7 @@ func (s *Session) Resume() {
 	}
 	close(s.mu.resumed)
 	s.mu.resumed = nil
-	for w := range s.mu.watches {
+	for _, w := range s.mu.watches {
 		w.Resync()
 		w.Hold(s.mu.held)
 	}
@@ -138,7 +138,7 @@ func (s *Session) HoldEvents(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.held = held
-	for w := range s.mu.watches {
+	for _, w := range s.mu.watches {
 		w.Hold(held || s.mu.state == coordination.Suspended)
 	}
 }
@@ -165,7 +165,7 @@ func (s *Session) End(err error) {
 	watches := s.mu.watches
 	s.mu.watches = nil
 	s.mu.Unlock()
-	for w := range watches {
+	for _, w := range watches {
 		w.Close()
 	}
 	s.hub.forget(s)
@@ -185,7 +185,7 @@ func (s *Session) expired() {
 func (s *Session) resync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for w := range s.mu.watches {
+	for _, w := range s.mu.watches {
 		w.Resync()
 	}
 }
@@ -215,7 +215,7 @@ func (s *Session) addWatch(path string, mode coordination.Mode) (*watch, error) 
 		return nil, s.mu.err
 	}
 	w := newWatch(s, path, mode, s.mu.held || s.mu.state == coordination.Suspended)
-	s.mu.watches[w] = struct{}{}
+	s.mu.watches = append(s.mu.watches, w)
 	s.hub.mu.watches.add(w)
 	return w, nil
 }
@@ -227,7 +227,7 @@ func (s *Session) dropWatch(w *watch) {
 	s.hub.mu.watches.remove(w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.mu.watches, w)
+	s.mu.watches = slices.DeleteFunc(s.mu.watches, func(o *watch) bool { return o == w })
 }
 
 // alive fails with the reason if the session has ended.

@@ -1,34 +1,28 @@
 package local
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/coordination/tree"
 )
 
-// watchIndex finds the watches that a change concerns, by mode and path as in the store.
-type watchIndex map[coordination.Mode]map[string]map[*watch]struct{}
+// watchIndex finds the watches that a change concerns, by mode and path as in the store. They are told in the order in
+// which they were set, so that two runs of a simulation do the same.
+type watchIndex map[coordination.Mode]map[string][]*watch
 
 func newWatchIndex() watchIndex {
 	return watchIndex{coordination.Node: {}, coordination.Children: {}, coordination.Subtree: {}}
 }
 
 // add enters a watch.
-func (x watchIndex) add(w *watch) {
-	set := x[w.mode][w.path]
-	if set == nil {
-		set = map[*watch]struct{}{}
-		x[w.mode][w.path] = set
-	}
-	set[w] = struct{}{}
-}
+func (x watchIndex) add(w *watch) { x[w.mode][w.path] = append(x[w.mode][w.path], w) }
 
 // remove takes a watch out.
 func (x watchIndex) remove(w *watch) {
-	set := x[w.mode][w.path]
-	delete(set, w)
-	if len(set) == 0 {
+	rest := slices.DeleteFunc(x[w.mode][w.path], func(o *watch) bool { return o == w })
+	if x[w.mode][w.path] = rest; len(rest) == 0 {
 		delete(x[w.mode], w.path)
 	}
 }
@@ -44,15 +38,15 @@ func (x watchIndex) remove(w *watch) {
 //
 // A change costs one map lookup a mode, and one a level where there are subtree watches. The hub's lock is held.
 func (x watchIndex) notify(c tree.Change) {
-	for w := range x[coordination.Node][c.Path] {
+	for _, w := range x[coordination.Node][c.Path] {
 		w.push(c.Path, c.Kind)
 	}
 	if c.Kind != coordination.Changed && len(x[coordination.Children]) > 0 {
-		for w := range x[coordination.Children][c.Path] {
+		for _, w := range x[coordination.Children][c.Path] {
 			w.push(c.Path, c.Kind)
 		}
 		parent := coordination.Parent(c.Path)
-		for w := range x[coordination.Children][parent] {
+		for _, w := range x[coordination.Children][parent] {
 			w.push(parent, coordination.ChildrenChanged)
 		}
 	}
@@ -60,7 +54,7 @@ func (x watchIndex) notify(c tree.Change) {
 		return
 	}
 	for path := c.Path; ; path = coordination.Parent(path) {
-		for w := range x[coordination.Subtree][path] {
+		for _, w := range x[coordination.Subtree][path] {
 			w.push(c.Path, c.Kind)
 		}
 		if path == "/" {

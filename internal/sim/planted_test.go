@@ -30,7 +30,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			for seed := *firstSeed; seed <= last; seed += plantedPortion {
 				count := min(plantedPortion, last-seed+1)
 				if found, output := findBug(t, bug.name, seed, count); found > 0 {
-					t.Logf("found by the %dth seed, %d:\n%.2000s", found-*firstSeed+1, found, output)
+					t.Logf("it took %d seeds; seed %d says:\n%.2000s", found-*firstSeed+1, found, output)
 					return
 				}
 			}

@@ -98,23 +98,57 @@ func (c *Channel) Do(ctx context.Context, request kmsg.Request) (kmsg.Response, 
 
 // Lend is Do, and also returns the memory that the answer lies in, for [Channel.GiveBack].
 func (c *Channel) Lend(ctx context.Context, request kmsg.Request) (kmsg.Response, []byte, error) {
-	waiting, on, err := c.send(ctx, request)
+	sent, err := c.send(ctx, request, c.connected)
 	if err != nil {
 		return nil, nil, err
 	}
+	return sent.Wait(ctx, nil)
+}
+
+// Call is a request that was sent; one goroutine waits for its answer.
+type Call struct {
+	*call
+	on *connection
+}
+
+// Send sends a request over the connection that there is, and returns when it has been written. It does not connect:
+// where the connection is lost, the request was not sent.
+func (c *Channel) Send(ctx context.Context, request kmsg.Request) (Call, error) {
+	return c.send(ctx, request, c.present)
+}
+
+// errNotConnected is why a request was not sent over a lost connection.
+var errNotConnected = errors.New("the connection is lost")
+
+// present gives the connection, where there is one that works.
+func (c *Channel) present(context.Context) (*connection, error) {
+	if on := c.connection.Load(); on != nil && !on.lost() {
+		return on, nil
+	}
+	return nil, errNotConnected
+}
+
+// ErrInterrupted is why a [Call.Wait] ended that goes on when it is called again.
+var ErrInterrupted = errors.New("something else is to be done")
+
+// Wait waits for the answer as Do does; it ends with ErrInterrupted when interrupt, which may be nil, is readable
+// before. Besides the answer it returns the memory that it lies in, for [Channel.GiveBack].
+func (p Call) Wait(ctx context.Context, interrupt <-chan struct{}) (kmsg.Response, []byte, error) {
 	select {
-	case answer := <-waiting.done:
+	case answer := <-p.done:
 		return answer.response, answer.frame, answer.err
-	case <-on.dead:
+	case <-interrupt:
+		return nil, nil, ErrInterrupted
+	case <-p.on.dead:
 		select {
-		case answer := <-waiting.done: // it came just before
+		case answer := <-p.done: // it came just before
 			return answer.response, answer.frame, answer.err
 		default:
-			return nil, nil, &Error{Sent: true, Err: on.reason()}
+			return nil, nil, &Error{Sent: true, Err: p.on.reason()}
 		}
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			on.end(fmt.Errorf("no answer within the deadline of an earlier request: %w", ctx.Err()))
+			p.on.end(fmt.Errorf("no answer within the deadline of an earlier request: %w", ctx.Err()))
 		}
 		return nil, nil, &Error{Sent: true, Err: ctx.Err()}
 	}
@@ -129,33 +163,33 @@ func (c *Channel) GiveBack(frame []byte) {
 	}
 }
 
-// send writes a request when its turn has come.
-func (c *Channel) send(ctx context.Context, request kmsg.Request) (*call, *connection, error) {
+// send writes a request when its turn has come, over the connection that connect gives.
+func (c *Channel) send(ctx context.Context, request kmsg.Request, connect func(context.Context) (*connection, error)) (Call, error) {
 	select {
 	case <-c.turn:
 	case <-c.closing:
-		return nil, nil, &Error{Err: ErrClosed}
+		return Call{}, &Error{Err: ErrClosed}
 	case <-ctx.Done():
-		return nil, nil, &Error{Err: ctx.Err()}
+		return Call{}, &Error{Err: ctx.Err()}
 	}
 	defer func() { c.turn <- struct{}{} }()
-	on, err := c.connected(ctx)
+	on, err := connect(ctx)
 	if err != nil {
-		return nil, nil, &Error{Err: err}
+		return Call{}, &Error{Err: err}
 	}
 	c.correlation++
 	waiting := &call{request: request, correlation: c.correlation, done: make(chan answer, 1)}
 	select {
 	case on.pending <- waiting:
 	case <-on.dead:
-		return nil, nil, &Error{Err: on.reason()}
+		return Call{}, &Error{Err: on.reason()}
 	case <-ctx.Done():
-		return nil, nil, &Error{Err: ctx.Err()}
+		return Call{}, &Error{Err: ctx.Err()}
 	}
 	if sent, err := on.write(ctx, c.frame(request)); err != nil {
-		return nil, nil, &Error{Sent: sent, Err: err}
+		return Call{}, &Error{Sent: sent, Err: err}
 	}
-	return waiting, on, nil
+	return Call{waiting, on}, nil
 }
 
 // connected gives the connection, and makes one where there is none that works.

@@ -305,6 +305,52 @@ func TestStopReplicaIsKafkas(t *testing.T) {
 	}
 }
 
+// A request is sent over the connection that there is. Who waits may be interrupted, and gets the answer when it waits
+// again.
+func TestAWaitIsInterruptedAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, c := newBroker(t)
+		if _, err := c.Send(t.Context(), heartbeat(0)); err == nil || Sent(err) {
+			t.Errorf("without a connection: %v", err)
+		}
+		serve := func() {
+			conn := <-b.conns
+			header, request := b.next(conn)
+			b.answer(conn, header, request)
+			b.conns <- conn
+		}
+		go serve()
+		response, err := c.Do(t.Context(), heartbeat(1))
+		got(t, response, err, 1)
+		synctest.Wait()
+		conn := <-b.conns
+		served, answer := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(served)
+			header, request := b.next(conn)
+			<-answer
+			b.answer(conn, header, request)
+		}()
+		sent, err := c.Send(t.Context(), heartbeat(7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		interrupt := make(chan struct{}, 1)
+		interrupt <- struct{}{}
+		if _, _, err := sent.Wait(t.Context(), interrupt); !errors.Is(err, ErrInterrupted) {
+			t.Errorf("%v", err)
+		}
+		close(answer)
+		response, frame, err := sent.Wait(t.Context(), interrupt)
+		got(t, response, err, 7)
+		if len(frame) == 0 {
+			t.Error("no memory to give back")
+		}
+		<-served
+		c.Close()
+	})
+}
+
 // More requests than may be under way wait for their turn, and a large answer arrives whole.
 func TestManyInFlightAndALargeAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

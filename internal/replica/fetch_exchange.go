@@ -51,40 +51,78 @@ func (f *fetcher) connect(ctx context.Context) error {
 	return nil
 }
 
-// do sends a request and waits for the answer.
+// do sends a request and waits for the answer, for as long as replica.socket.timeout.ms allows.
 func (f *fetcher) do(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
-	l, err := f.ask(ctx, request, nil)
+	ctx, cancel := f.limit(ctx)
+	defer cancel()
+	l, err := f.await(cancel, nil, func() (l lent) {
+		l.response, l.frame, l.err = f.channel.Lend(ctx, request)
+		return l
+	})
 	return l.response, err
 }
 
-// poll sends a fetch and waits for the answer. The leader lets it wait for records; where something else is to be
-// fetched meanwhile, a second request makes a leader of ours answer at once, as it sees that there is more to come.
+// poll sends a fetch and waits for the answer as do does. The leader lets it wait for records; where something else is to
+// be fetched meanwhile, a second request makes a leader of ours answer at once, as it sees that there is more to come.
 // One of Kafka's lets it wait on.
+//
+// Nothing else happens meanwhile as a rule, and then no goroutine is involved but the connection's: with few records
+// to fetch, waking goroutines is most of what replication costs. A request that could fill the connection's buffers is
+// not sent so, since whoever writes to a leader that hangs hears of nothing else.
 func (f *fetcher) poll(ctx context.Context, request *kmsg.FetchRequest) (lent, error) {
-	return f.ask(ctx, request, func(ctx context.Context) {
-		q := kmsg.NewPtrApiVersionsRequest()
-		_, _ = f.channel.Do(ctx, q) // whatever it answers, the fetch is answered first
-	})
+	ctx, cancel := f.limit(ctx)
+	defer cancel()
+	call := func() (l lent) {
+		l.response, l.frame, l.err = f.channel.Lend(ctx, request)
+		return l
+	}
+	if small(request) {
+		sent, err := f.channel.Send(ctx, request)
+		if err != nil {
+			return lent{}, err
+		}
+		var l lent
+		if l.response, l.frame, err = sent.Wait(ctx, f.wake); !errors.Is(err, peer.ErrInterrupted) {
+			return l, err
+		}
+		f.wakeUp() // for await
+		call = func() (l lent) {
+			l.response, l.frame, l.err = sent.Wait(ctx, nil)
+			return l
+		}
+	}
+	return f.await(cancel, func() {
+		_, _ = f.channel.Do(ctx, kmsg.NewPtrApiVersionsRequest()) // whatever it answers, the fetch is answered first
+	}, call)
 }
 
-// ask sends a request and waits for the answer, for as long as replica.socket.timeout.ms allows. nudge is called once
-// when there is something else to do meanwhile.
+// small reports whether a request has so few partitions, at about 60 bytes each, that it fits into the buffers of an
+// idle connection.
+func small(request *kmsg.FetchRequest) bool {
+	const most = 200
+	n := len(request.ForgottenTopics)
+	for i := range request.Topics {
+		n += len(request.Topics[i].Partitions)
+	}
+	return n <= most
+}
+
+// limit gives a request its time.
+func (f *fetcher) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, f.all.shared.Config().Duration("replica.socket.timeout.ms"))
+}
+
+// await waits for what call returns, which cancel makes return. nudge, which may be nil, is called once when there is something else
+// to do meanwhile.
 //
 //	changes, some partitions keep their orders    the leader has until the end of the time
 //	changes, none keeps them                      twice replica.fetch.wait.max.ms from then on
 //
 // A leader that hangs, or whose machine has gone without a word, is not led by any more before long. Whoever waited
 // for it to the end could not fetch from it for as long when it is back.
-func (f *fetcher) ask(ctx context.Context, request kmsg.Request, nudge func(context.Context)) (lent, error) {
-	settings := f.all.shared.Config()
-	ctx, cancel := context.WithTimeout(ctx, settings.Duration("replica.socket.timeout.ms"))
-	defer cancel()
+func (f *fetcher) await(cancel func(), nudge func(), call func() lent) (lent, error) {
 	done := make(chan lent, 1)
-	go func() {
-		var l lent
-		l.response, l.frame, l.err = f.channel.Lend(ctx, request)
-		done <- l
-	}()
+	go func() { done <- call() }()
 	var nudging sync.WaitGroup
 	defer nudging.Wait()
 	woken := false
@@ -106,12 +144,11 @@ func (f *fetcher) ask(ctx context.Context, request kmsg.Request, nudge func(cont
 		}
 		woken = true
 		if nudge != nil {
-			call := nudge
+			nudging.Go(nudge)
 			nudge = nil
-			nudging.Go(func() { call(ctx) })
 		}
 		if useless == nil && f.superseded() {
-			useless = time.After(2 * settings.Duration("replica.fetch.wait.max.ms"))
+			useless = time.After(2 * f.all.shared.Config().Duration("replica.fetch.wait.max.ms"))
 		}
 	}
 }

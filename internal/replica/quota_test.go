@@ -2,6 +2,7 @@ package replica
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,9 @@ func TestThrottleThatIsLifted(t *testing.T) {
 		f := newFetching(t, 17)
 		defer f.stop()
 		f.rate(t, fetchingRate, "1")
+		var now atomic.Pointer[config.Broker]
+		now.Store(f.stage.options.Config())
+		f.stage.options.Config = now.Load
 		f.set(metadata.TopicEntity("t"), map[string]string{"follower.replication.throttled.replicas": "*"})
 		order := f.order("t", metadata.Follow, 3, 1)
 		order.State.Leader = 1
@@ -167,8 +171,7 @@ func TestThrottleThatIsLifted(t *testing.T) {
 			t.Fatal("it fetches on")
 		default:
 		}
-		none := config.Default()
-		f.stage.options.Config = func() *config.Broker { return none }
+		now.Store(config.Default())
 		f.set(metadata.BrokerEntity(2), map[string]string{})
 		if q, _ := f.next(); q.Topics[0].Partitions[0].FetchOffset != 100 {
 			t.Errorf("%+v", q)

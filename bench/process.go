@@ -17,6 +17,7 @@ func processScenarios() []*scenario {
 		{"start", "start on an empty, formatted directory; idle; the command that lists topics; kill -9 and start on the same kernel boot", false, runStart},
 		{"recovery", "start after kill -9 with another boot id, as after a power cut, with 4 GB in 100 partitions, until each serves; from the page cache",
 			false, runRecovery},
+		{"start-10000", "start with 10,000 partitions of one record each behind an orderly stop, until each serves", false, runManyPartitions},
 	}
 }
 

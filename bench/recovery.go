@@ -57,7 +57,7 @@ func runRecovery(c *comparison, s *scenario) error {
 		if err := server.Start(c.ctx); err != nil {
 			return err
 		}
-		if err := c.awaitPartitions(server, topics[side]); err != nil {
+		if err := c.awaitPartitions(server, topics[side], recoveryPartitions); err != nil {
 			return err
 		}
 		took := time.Since(began).Seconds()
@@ -72,6 +72,50 @@ func runRecovery(c *comparison, s *scenario) error {
 			measure{name: "memory, peak", unit: "MB", value: float64(u.Peak) / 1e6})
 		return nil
 	})
+}
+
+// manyPartitions is how many runManyPartitions has. Kafka cannot take part: it keeps three files of each open, which is
+// more than many systems let a process have.
+const manyPartitions = 10_000
+
+// runManyPartitions starts a broker again and again that was stopped in order.
+func runManyPartitions(c *comparison, s *scenario) error {
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	for _, side := range c.chosen([]string{results.Barnabas}) {
+		server, err := c.newServer(side, "many-"+side)
+		if err != nil {
+			return err
+		}
+		defer server.Kill()
+		if err := server.Start(c.ctx); err != nil {
+			return err
+		}
+		load := requests{partitions: int(c.size(manyPartitions)), connections: 4, inFlight: 4, batch: 1 << 10, record: 1 << 10, acks: 1, count: c.size(manyPartitions)}
+		if load.topic, err = c.newTopic(server, load.partitions, nil); err != nil {
+			return err
+		}
+		if _, err := load.send(c.ctx, server); err != nil {
+			return err
+		}
+		for round := range c.rounds + 1 {
+			if err := errors.Join(server.Stop(), c.settle()); err != nil {
+				return err
+			}
+			began := time.Now()
+			if err := server.Start(c.ctx); err != nil {
+				return err
+			}
+			if err := c.awaitPartitions(server, load.topic, load.partitions); err != nil {
+				return err
+			}
+			c.add(s, side, round, "", measure{
+				name: "start until the last partition serves", unit: "s", value: time.Since(began).Seconds(), goals: []results.Goal{{Of: results.Barnabas, AtMost: 2}},
+			})
+		}
+	}
+	return nil
 }
 
 // forgetBoot makes a log directory of Barnabas one that another boot of the kernel has left. Kafka knows no boots.
@@ -92,7 +136,7 @@ func forgetBoot(server *servers.Server) error {
 }
 
 // awaitPartitions waits until every partition of a topic tells its end.
-func (c *comparison) awaitPartitions(server *servers.Server, topic string) error {
+func (c *comparison) awaitPartitions(server *servers.Server, topic string, partitions int) error {
 	cl, err := client(server)
 	if err != nil {
 		return err
@@ -106,13 +150,13 @@ func (c *comparison) awaitPartitions(server *servers.Server, topic string) error
 		if err == nil {
 			err = ends.Error()
 		}
-		if err == nil && len(ends[topic]) == recoveryPartitions {
+		if err == nil && len(ends[topic]) == partitions {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			return fmt.Errorf("%d of %d partitions serve: %w", len(ends[topic]), recoveryPartitions, err)
+			return fmt.Errorf("%d of %d partitions serve: %w", len(ends[topic]), partitions, err)
 		case <-c.ctx.Done():
 			return c.ctx.Err()
 		}

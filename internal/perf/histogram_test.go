@@ -58,3 +58,19 @@ func TestLetters(t *testing.T) {
 		}
 	}
 }
+
+func TestMerge(t *testing.T) {
+	var a, b, both Measured
+	for i := 1; i <= 100; i++ {
+		one := &a
+		if i > 30 {
+			one = &b
+		}
+		one.Add(time.Duration(i)*time.Millisecond, i)
+		both.Add(time.Duration(i)*time.Millisecond, i)
+	}
+	a.Merge(&b)
+	if a != both {
+		t.Errorf("%d records, %d bytes, median %v, max %v", a.Records, a.Bytes, a.Quantile(0.5), a.Max())
+	}
+}

@@ -46,7 +46,7 @@ func (l *load) consume(ctx context.Context, number int) {
 func (l *load) memberLife(ctx context.Context, name string, life time.Duration) (ended bool, err error) {
 	m := &member{load: l, floors: map[topicPartition]int64{}, next: map[topicPartition]int64{}}
 	m.client, err = l.newClient(name,
-		kgo.ConsumerGroup(group), kgo.ConsumeTopics(orders, moved), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.ConsumerGroup(group), kgo.ConsumeTopics(orders, moved), kgo.ConsumeResetOffset(kgo.NoResetOffset().AtStart()),
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.FetchMaxWait(200*time.Millisecond),
 		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond), kgo.RebalanceTimeout(6*time.Second),
 		kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.gone), kgo.OnPartitionsLost(m.gone))

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -233,25 +230,4 @@ func (l *load) placement(ctx context.Context) (map[topicPartition][]int32, error
 		}
 	}
 	return replicas, nil
-}
-
-// strangers counts folders of partitions on a broker that the cluster does not place there. A replica that was
-// moved away while its broker was down is left.
-func strangers(b *broker, topics map[string][]topicPartition) int {
-	entries, err := os.ReadDir(filepath.Join(b.Dir, "data"))
-	if err != nil {
-		return 0
-	}
-	n := 0
-	for _, entry := range entries {
-		cut := strings.LastIndex(entry.Name(), "-")
-		if !entry.IsDir() || cut < 0 {
-			continue
-		}
-		partition, err := strconv.ParseInt(entry.Name()[cut+1:], 10, 32)
-		if err == nil && !slices.Contains(topics[entry.Name()[:cut]], topicPartition{entry.Name()[:cut], int32(partition)}) {
-			n++
-		}
-	}
-	return n
 }

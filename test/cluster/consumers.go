@@ -47,7 +47,9 @@ func (l *load) memberLife(ctx context.Context, name string, life time.Duration) 
 	m := &member{load: l, floors: map[topicPartition]int64{}, next: map[topicPartition]int64{}}
 	m.client, err = l.newClient(name,
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(orders, moved), kgo.ConsumeResetOffset(kgo.NoResetOffset().AtStart()),
-		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.FetchMaxWait(200*time.Millisecond),
+		// Cooperative members that lost their session keep their partitions until they are told otherwise, and two may
+		// commit for one.
+		kgo.Balancers(kgo.RangeBalancer()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.FetchMaxWait(200*time.Millisecond),
 		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond), kgo.RebalanceTimeout(6*time.Second),
 		kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.gone), kgo.OnPartitionsLost(m.gone))
 	if err != nil {

@@ -239,15 +239,12 @@ func sameMembers(one, other []int32) bool {
 // midDeletion is a round in which the controller is killed between the two orders to stop a replica: to stop, and to
 // delete. One broker stands still, so that the first order is not answered by all, and the second not sent to it.
 func midDeletion(ctx context.Context, t *trial, round int) error {
-	head, err := controller(ctx, t)
-	if err != nil {
-		return err
-	}
 	topic := fmt.Sprintf("doomed-%d", round)
 	if err := t.create(ctx, topic, 6, 3); err != nil {
 		return err
 	}
-	if head, err = controller(ctx, t); err != nil {
+	head, err := controller(ctx, t)
+	if err != nil {
 		return err
 	}
 	still := t.others(head)[t.random.IntN(2)]

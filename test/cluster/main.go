@@ -51,7 +51,7 @@ func main() {
 	flag.StringVar(&o.program, "barnabas", "bin/barnabas", "the built program")
 	flag.StringVar(&o.dir, "dir", "", "data directory; default a temporary one, removed where all is well")
 	flag.StringVar(&o.scenarios, "scenario", "mix", "which scenarios, with commas")
-	flag.IntVar(&o.rounds, "rounds", 0, "how many faults a scenario; 0 is 6, or once each of what a scenario has several of")
+	flag.IntVar(&o.rounds, "rounds", 0, "how many rounds a scenario; 0 is 6")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random times")
 	flag.BoolVar(&o.list, "list", false, "list the scenarios")
 	flag.Parse()

@@ -38,8 +38,12 @@ type trial struct {
 	usages map[int]usage
 }
 
-// minimum of acknowledged records a round, without which a run proves nothing.
-const minimum = 200
+// leastRecords is how many records must have been acknowledged in each round, and leastReads read, on average: a run
+// with less proves nothing.
+const (
+	leastRecords = 200
+	leastReads   = 100
+)
 
 func scenarioOf(name string) (scenario, error) {
 	for _, s := range scenarios {
@@ -90,6 +94,9 @@ func (s scenario) run(ctx context.Context, o options, dir string, n *network) (r
 	checked, err := t.check(ctx)
 	if err != nil {
 		return "", err
+	}
+	if h := t.load.history; h.acks < leastRecords*rounds || h.reads < leastReads*rounds {
+		return "", fmt.Errorf("%d records acknowledged and %d read in %d rounds prove nothing", h.acks, h.reads, rounds)
 	}
 	return t.report(rounds, checked), nil
 }

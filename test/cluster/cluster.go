@@ -65,6 +65,9 @@ func (b *broker) folder(tp topicPartition) string { return filepath.Join(b.Dir, 
 
 // newCluster starts ZooKeeper and three brokers.
 func newCluster(o options, s settings, dir string, n *network) (*cluster, error) {
+	if s.servers > 1 {
+		n = nil // an ensemble's members are on 127.0.0.1
+	}
 	c := &cluster{dir: dir, settings: s, network: n, random: rand.New(rand.NewPCG(o.seed, 0))}
 	if err := c.startZooKeeper(); err != nil {
 		return nil, err

@@ -29,7 +29,11 @@ func isolate() (inner bool, err error) {
 	command.Env = append(os.Environ(), isolated+"=1")
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	return false, command.Run()
+	err = command.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+		err = errSaid
+	}
+	return false, err
 }
 
 // private keeps mounts from being seen outside, and makes the folder in which ip keeps its namespaces the program's

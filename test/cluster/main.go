@@ -30,7 +30,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -62,12 +61,15 @@ func main() {
 		return
 	}
 	if err := run(context.Background(), o); err != nil {
-		if _, inside := errors.AsType[*exec.ExitError](err); !inside { // which has said it itself
+		if !errors.Is(err, errSaid) {
 			fmt.Fprintf(os.Stderr, "cluster: %v (seed %d)\n", err, o.seed)
 		}
 		os.Exit(1)
 	}
 }
+
+// errSaid is the error of a program that has said itself what was wrong.
+var errSaid = errors.New("it has been said")
 
 // run runs the scenarios, in namespaces where that is possible.
 func run(ctx context.Context, o options) error {

@@ -32,7 +32,8 @@ func compare(ctx context.Context, o *options) error {
 	}
 	c := &comparison{options: o, ctx: ctx, place: place, sides: map[string]*servers.Server{}, set: &results.Set{}}
 	c.set.Runs = []results.Run{{
-		Started: time.Now().UTC().Format(time.RFC3339), Command: commandLine(), Machine: machine(place.Dir), Versions: map[string]string{},
+		Started: time.Now().UTC().Format(time.RFC3339), Command: commandLine(), Machine: machine(place.Dir),
+		Versions: map[string]string{"commit": commit(place.Root)},
 	}}
 	var errs []error
 	if o.warmup {

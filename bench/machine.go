@@ -22,6 +22,15 @@ func machine(dir string) string {
 		field("/proc/meminfo", "MemTotal"), strings.TrimSpace(string(kernel)), cmp.Or(strings.TrimSpace(string(fs)), "unknown file system"))
 }
 
+// commit names what is checked out, with "-dirty" where that has been changed.
+func commit(root string) string {
+	name, err := exec.Command("git", "-C", root, "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(name))
+}
+
 // field is what stands behind the first "name :" of a file of /proc.
 func field(path, name string) string {
 	text, _ := os.ReadFile(path)

@@ -101,9 +101,7 @@ func (l *Log) appendOne(b record.Batch, f *batchFacts, epoch protocol.LeaderEpoc
 	if err := l.makeRoom(int64(len(b)), f.first, f.last, f.timestamp); err != nil {
 		return err
 	}
-	if err := l.beginEpoch(epoch, f.first); err != nil {
-		return err
-	}
+	l.beginEpoch(epoch, f.first)
 	if err := l.write(b, f.last); err != nil {
 		return err
 	}
@@ -164,16 +162,13 @@ func (l *Log) appendFollower(batches []byte) (_ Appended, flush bool, err error)
 
 // appendSet writes replicated batches that fit into one segment, in one write.
 //
-// All epochs are noted before the write and all facts afterwards, so that the file never holds a batch whose
-// epoch the checkpoint does not know.
+// All epochs are noted before the write and all facts afterwards, so that readers find no batch whose epoch is not known.
 func (l *Log) appendSet(batches []byte, set batchSet) error {
 	if err := l.makeRoom(int64(set.size), set.first, set.last, set.maxTime); err != nil {
 		return err
 	}
 	for b := range record.Batches(batches) {
-		if err := l.beginEpoch(b.LeaderEpoch(), b.BaseOffset()); err != nil {
-			return err
-		}
+		l.beginEpoch(b.LeaderEpoch(), b.BaseOffset())
 	}
 	if err := l.write(batches, set.last); err != nil {
 		return err
@@ -344,20 +339,26 @@ func (l *Log) publish(size int64, next protocol.Offset) {
 // mustFlush reports whether flush.messages asks for a sync now.
 func (l *Log) mustFlush() bool { return l.guarded.unflushed >= l.config.Load().FlushMessages }
 
-// beginEpoch notes that epoch begins at start, unless it is the latest already, and brings the epochs file
-// up to date before the first record of an epoch is written. The file is not synced: the batches say the
-// same.
-func (l *Log) beginEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) error {
+// beginEpoch notes that epoch begins at start, unless it is the latest already. The epochs file is not written for it:
+// after a failover thousands of partitions have their first record at once, and the batches say the same.
+//
+//	written before   index entries behind the epoch's start, a newer segment, a sync, a clean stop
+//	recovery reads   all batches behind the last index entry, or the recovery point: what the file lacks is there
+func (l *Log) beginEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) {
 	if epoch >= 0 && epoch != l.epochs.Load().latest() {
 		l.assignEpoch(epoch, start)
 	}
+}
+
+// settleEpochs brings the epochs file up to date, if it is not.
+func (l *Log) settleEpochs() error {
 	if !l.guarded.epochsDirty {
 		return nil
 	}
 	return l.writeEpochs()
 }
 
-// assignEpoch notes an epoch in memory; its file is written before the next record is.
+// assignEpoch notes an epoch in memory; see beginEpoch for when its file is written.
 func (l *Log) assignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) {
 	if list, changed := l.epochs.Load().assign(epoch, start); changed {
 		l.epochs.Store(&list)

@@ -82,6 +82,17 @@ func (r *epochRepair) settle(next protocol.LeaderEpoch, hasNext bool) {
 	}
 }
 
+// keep writes down what is settled so far, before index files are written: a start after this one looks for epochs
+// behind their last entries only. The last batch, which is not settled yet, is never before one of those.
+func (r *epochRepair) keep() error {
+	if l := r.log; !slices.Equal(r.list, *l.epochs.Load()) {
+		list := r.list
+		l.epochs.Store(&list)
+		l.guarded.epochsDirty = true
+	}
+	return r.log.settleEpochs()
+}
+
 // apply settles the last batch, writes the right epochs over the wrong ones, and keeps what was learned.
 func (r *epochRepair) apply() error {
 	r.settle(0, false)

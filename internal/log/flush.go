@@ -95,6 +95,9 @@ func (l *Log) prepareFlush(whole bool) (flushWork, error) {
 		return flushWork{}, err
 	}
 	defer l.unlock()
+	if err := l.settleEpochs(); err != nil {
+		return flushWork{}, err
+	}
 	list := *l.list.Load()
 	from := list.floor(l.RecoveryPoint() - 1) // a segment that ends there may have got its last index entries since
 	w := flushWork{
@@ -311,10 +314,8 @@ func (l *Log) closeFiles() error {
 	if err := l.finishSegment(s); err != nil {
 		return err
 	}
-	if l.guarded.epochsDirty {
-		if err := l.writeEpochs(); err != nil {
-			return err
-		}
+	if err := l.settleEpochs(); err != nil {
+		return err
 	}
 	w := flushWork{segments: list[list.floor(l.RecoveryPoint()-1):], dir: true, epochFile: true}
 	for _, s := range w.segments[1:] {

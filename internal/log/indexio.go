@@ -282,6 +282,12 @@ func (l *Log) storeIndexes(s *segment, b *built) error {
 	return l.writeWhole(s, timeIndexSuffix, appendTimeEntries(nil, b.times))
 }
 
+// dropIndexes empties a segment's index files, which takes no space.
+func (l *Log) dropIndexes(s *segment, b *built) error {
+	b.inFile, b.timesInFile = 0, 0
+	return errors.Join(l.writeWhole(s, indexSuffix, nil), l.writeWhole(s, timeIndexSuffix, nil))
+}
+
 // keepRebuilt stores the indexes of a closed segment that a reader had to rebuild, durably, as nobody syncs
 // them again. It needs the append lock, so that the segment cannot be replaced by one of the same name
 // meanwhile; where that is taken, the indexes stay in memory and the next reader tries again.
@@ -342,11 +348,15 @@ func (l *Log) writeIndexes(s *segment) {
 }
 
 // writeIndexFiles writes the entries that have gathered; trim also makes the files, and cuts what is behind.
-// The time index goes first: where an index entry is found after a kill, its time entry is there too.
+// leader-epoch-checkpoint goes first: recovery looks for epochs that it lacks behind the last index entry only.
+// Then the time index: where an index entry is found after a kill, its time entry is there too.
 //
 // What a kill leaves is a beginning of each file: whole entries, or one that is torn. parseIndex drops a torn one,
 // and recovery finds the batches behind the last whole one by walking.
 func (l *Log) writeIndexFiles(s *segment, trim bool) error {
+	if err := l.settleEpochs(); err != nil {
+		return err
+	}
 	t := &l.guarded.tail
 	// The files may be new.
 	l.guarded.namesDirty = l.guarded.namesDirty || trim || t.timesWritten == 0 && len(t.times) > 0 || t.indexWritten == 0

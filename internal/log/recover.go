@@ -9,6 +9,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
 // How much Open looks at, by how the log was left:
@@ -206,7 +207,7 @@ func (l *Log) scan(o *Options, first int, from protocol.Offset, powerCut bool) (
 			}
 			list = list[:i+1]
 		}
-		if err := l.adopt(list[i], &one, i == len(list)-1); err != nil {
+		if err := l.adopt(list[i], &one, i == len(list)-1, &repair); err != nil {
 			return r, err
 		}
 	}
@@ -380,7 +381,7 @@ func (l *Log) readTimes(s *segment) (times []timeEntry, ok bool, err error) {
 //
 // Which of two is stored first, indexes or the cut log, does not matter: indexes that name more than the log has
 // fail the check of the next start, and are made anew.
-func (l *Log) adopt(s *segment, one *scanned, last bool) error {
+func (l *Log) adopt(s *segment, one *scanned, last bool, repair *epochRepair) error {
 	s.maxTime.Store(one.maxTime)
 	s.maxTimeOffset = s.base + protocol.Offset(one.maxTimeOffset)
 	s.firstTime = one.firstTime
@@ -390,6 +391,11 @@ func (l *Log) adopt(s *segment, one *scanned, last bool) error {
 	}
 	if !last {
 		one.addTime()
+	}
+	if err := repair.keep(); vfs.IsFull(err) {
+		return l.dropIndexes(s, &one.built) // they are in memory, and a later start looks at all batches again
+	} else if err != nil {
+		return err
 	}
 	return l.storeIndexes(s, &one.built)
 }

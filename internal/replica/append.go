@@ -24,8 +24,8 @@ func (p *Partition) Append(ctx context.Context, v record.Validated, acks Acks) (
 	return p.append(ctx, v, acks, protocol.NoLeaderEpoch)
 }
 
-// AppendIn is Append with acks=all, refused unless this replica leads in exactly this epoch: a coordinator
-// names the epoch in which it loaded its state.
+// AppendIn is Append with acks=all, refused unless this replica has led without a break since epoch: a coordinator
+// names the epoch in which it loaded its state, and nobody else may have written since.
 func (p *Partition) AppendIn(ctx context.Context, v record.Validated, epoch protocol.LeaderEpoch) (log.Appended, error) {
 	appended, _, err := p.append(ctx, v, AcksAll, epoch)
 	return appended, err
@@ -41,7 +41,7 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 		return log.Appended{}, protocol.NoLeaderEpoch, *p.refusal.Load()
 	}
 	epoch := p.leader.Epoch
-	if want != protocol.NoLeaderEpoch && want != epoch {
+	if want != protocol.NoLeaderEpoch && !term(p.term.Load()).covers(want) {
 		return log.Appended{}, epoch, protocol.NotLeaderOrFollower
 	}
 	settings := p.settings.Load()

@@ -20,7 +20,8 @@ func NewCoordinatorLog(p *Partition, now func() time.Time) CoordinatorLog {
 	return CoordinatorLog{partition: p, now: now}
 }
 
-// Append appends one batch in epoch, and in no other, without waiting for it to be committed.
+// Append appends one batch where this replica has led without a break since epoch, without waiting for it to be
+// committed.
 func (c CoordinatorLog) Append(ctx context.Context, batch record.Batch, epoch protocol.LeaderEpoch) (protocol.Offset, error) {
 	v, err := c.partition.Validate(batch, record.FromCoordinator, 0, c.now())
 	if err != nil {
@@ -33,6 +34,11 @@ func (c CoordinatorLog) Append(ctx context.Context, batch record.Batch, epoch pr
 // WaitCommitted is [Partition.Wait].
 func (c CoordinatorLog) WaitCommitted(ctx context.Context, epoch protocol.LeaderEpoch, end protocol.Offset) error {
 	return c.partition.Wait(ctx, epoch, end)
+}
+
+// LedSince reports whether this replica leads, without a break since the start of epoch.
+func (c CoordinatorLog) LedSince(epoch protocol.LeaderEpoch) bool {
+	return term(c.partition.term.Load()).covers(epoch)
 }
 
 // Read copies whole batches from the one that holds offset from, up to the log end.

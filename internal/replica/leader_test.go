@@ -164,7 +164,7 @@ func TestInternalTopicHasNoLogBeforeItsFirstRecord(t *testing.T) {
 	}
 }
 
-func TestCoordinatorAppendsInItsEpochOnly(t *testing.T) {
+func TestCoordinatorAppendsInItsLeadershipOnly(t *testing.T) {
 	s := newStage(t)
 	p := s.lead(protocol.GroupMetadataTopic, 2)
 	coordinator := NewCoordinatorLog(p, s.now)
@@ -177,17 +177,21 @@ func TestCoordinatorAppendsInItsEpochOnly(t *testing.T) {
 		t.Errorf("in an older epoch: %v, want NOT_LEADER_OR_FOLLOWER", err)
 	}
 	s.lead(protocol.GroupMetadataTopic, 3)
-	if _, err := coordinator.Append(context.Background(), batch, 2); protocol.CodeOf(err) != protocol.NotLeaderOrFollower {
-		t.Errorf("after a new epoch: %v, want NOT_LEADER_OR_FOLLOWER", err)
+	if last, err := coordinator.Append(context.Background(), batch, 2); err != nil || last != 1 || !coordinator.LedSince(2) {
+		t.Errorf("after the next epoch: offset %d, %v, led since 2: %v", last, err, coordinator.LedSince(2))
 	}
-	if start, end := coordinator.Bounds(); start != 0 || end != 1 || coordinator.HighWatermark() != 1 {
+	s.lead(protocol.GroupMetadataTopic, 5) // somebody else may have led in epoch 4
+	if _, err := coordinator.Append(context.Background(), batch, 3); protocol.CodeOf(err) != protocol.NotLeaderOrFollower || coordinator.LedSince(3) {
+		t.Errorf("after a break: %v, want NOT_LEADER_OR_FOLLOWER; led since 3: %v", err, coordinator.LedSince(3))
+	}
+	if start, end := coordinator.Bounds(); start != 0 || end != 2 || coordinator.HighWatermark() != 2 {
 		t.Errorf("bounds %d to %d, watermark %d", start, end, coordinator.HighWatermark())
 	}
 	read, err := coordinator.Read(0, 1)
 	if err != nil || len(read) != len(batch) {
 		t.Errorf("read %d bytes, %v; want the batch of %d", len(read), err, len(batch))
 	}
-	if read, err = coordinator.Read(1, 1<<20); err != nil || read != nil {
+	if read, err = coordinator.Read(2, 1<<20); err != nil || read != nil {
 		t.Errorf("read %d bytes at the end, %v", len(read), err)
 	}
 }

@@ -5,8 +5,8 @@
 //
 //	decide → append one batch → apply → answer, once the high watermark has passed the batch
 //
-// The batch names the leader epoch in which the shard was loaded, and the partition refuses it in any other
-// under its own lock, so that a shard that has lost its leadership can decide what it likes without harm.
+// The batch names the leader epoch in which the shard was loaded, and the partition refuses it under its own lock where
+// the leadership has been broken since, so that a shard that has lost its leadership can decide what it likes without harm.
 //
 //	Lead ──► loading ──────────────► open ──────► dropped ◄── Resign, a newer Lead
 //	            ▲   log replayed, and  │

@@ -100,8 +100,12 @@ func (r *Runtime[M]) Partitions() int { return r.options.Partitions }
 
 // Lead starts loading a partition that this broker leads since epoch; log must be at the start of that
 // epoch: what is in it now is what must be committed before the shard opens. An older epoch than the present
-// one's, and the same again, change nothing.
+// one's, and the same again, change nothing; nor does a newer one where the leadership has not been broken, as when
+// a replica left the in-sync set: nobody else can have written, so that the shard knows all there is.
 func (r *Runtime[M]) Lead(partition int32, epoch protocol.LeaderEpoch, log Partition) {
+	if old, err := r.shard(partition); err == nil && old.log.LedSince(old.epoch) {
+		return
+	}
 	s := newShard(r, partition, epoch, log)
 	old, ok := r.replace(partition, s)
 	if !ok {

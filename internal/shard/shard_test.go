@@ -85,6 +85,42 @@ func TestWriteReadReload(t *testing.T) {
 	}
 }
 
+// A new epoch of the same leader, as when a replica leaves the in-sync set, costs no reload: it could not even be read.
+func TestNextEpochOfTheSameLeader(t *testing.T) {
+	r, p := runtime(t)
+	if err := set(r, "a", 1); err != nil {
+		t.Fatal(err)
+	}
+	p.FailReads(errors.New("nobody reads"))
+	p.GoOn(6)
+	if err := set(r, "a", 2); err != nil { // before the runtime has heard of it
+		t.Fatal(err)
+	}
+	r.Lead(0, 6, p)
+	p.GoOn(7)
+	r.Lead(0, 7, p)
+	if n, at := get(t, r, "a"); n != 2 || at != 1 {
+		t.Errorf("a is %d at offset %d, want 2 at 1", n, at)
+	}
+	if err := set(r, "a", 3); err != nil {
+		t.Fatal(err)
+	}
+	for i, epoch := range []protocol.LeaderEpoch{5, 6, 7} {
+		if b := p.Batches()[i]; b.LeaderEpoch() != epoch {
+			t.Errorf("batch %d is of epoch %d, want %d", i, b.LeaderEpoch(), epoch)
+		}
+	}
+	p.FailReads(nil)
+	p.SetEpoch(9, true)
+	r.Lead(0, 9, p)
+	if err := r.Await(bg, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := get(t, r, "a"); n != 3 {
+		t.Errorf("after another leader a is %d, want 3", n)
+	}
+}
+
 func TestBatchesLookLikeKafkas(t *testing.T) {
 	r, p := runtime(t)
 	if err := set(r, "a", 1); err != nil {

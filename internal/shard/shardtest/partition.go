@@ -16,6 +16,7 @@ type Partition struct {
 	mu struct {
 		sync.Mutex
 		epoch   protocol.LeaderEpoch
+		since   protocol.LeaderEpoch // the leadership has not been broken since it began
 		batches []record.Batch
 		start   protocol.Offset
 		end     protocol.Offset
@@ -31,7 +32,7 @@ type Partition struct {
 // New makes an empty partition that is led in epoch; whatever is appended is committed at once.
 func New(epoch protocol.LeaderEpoch) *Partition {
 	p := &Partition{}
-	p.mu.epoch = epoch
+	p.mu.epoch, p.mu.since = epoch, epoch
 	p.mu.changed = make(chan struct{})
 	return p
 }
@@ -76,12 +77,31 @@ func (p *Partition) FailReads(err error) {
 func (p *Partition) SetEpoch(epoch protocol.LeaderEpoch, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mu.epoch = epoch
+	p.mu.epoch, p.mu.since = epoch, epoch
 	if lost {
 		p.mu.batches = slices.DeleteFunc(p.mu.batches, func(b record.Batch) bool { return b.BaseOffset() >= p.mu.mark })
 		p.mu.end = p.mu.mark
 	}
 	p.notify()
+}
+
+// GoOn is a new epoch of the same leader, who has led without a break.
+func (p *Partition) GoOn(epoch protocol.LeaderEpoch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.epoch = epoch
+	p.notify()
+}
+
+// LedSince reports whether the leadership has not been broken since epoch.
+func (p *Partition) LedSince(epoch protocol.LeaderEpoch) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.led(epoch)
+}
+
+func (p *Partition) led(epoch protocol.LeaderEpoch) bool {
+	return epoch >= p.mu.since && epoch <= p.mu.epoch
 }
 
 // Compact takes out the batches that drop says, and moves the log start to start where that is higher.
@@ -116,11 +136,11 @@ func (p *Partition) notify() {
 	p.mu.changed = make(chan struct{})
 }
 
-// Append appends a batch at the log end, in the leader's epoch only.
+// Append appends a batch at the log end, unless the leadership has been broken since epoch.
 func (p *Partition) Append(_ context.Context, batch record.Batch, epoch protocol.LeaderEpoch) (protocol.Offset, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if epoch != p.mu.epoch {
+	if !p.led(epoch) {
 		return 0, protocol.NotLeaderOrFollower
 	}
 	if p.mu.refuse != nil {
@@ -128,18 +148,18 @@ func (p *Partition) Append(_ context.Context, batch record.Batch, epoch protocol
 	}
 	b := slices.Clone(batch)
 	b.SetBaseOffset(p.mu.end)
-	b.SetLeaderEpoch(epoch)
+	b.SetLeaderEpoch(p.mu.epoch)
 	p.mu.batches = append(p.mu.batches, b)
 	p.mu.end = b.NextOffset()
 	p.advance()
 	return b.LastOffset(), nil
 }
 
-// WaitCommitted waits for the watermark, in the leader's epoch only.
+// WaitCommitted waits for the watermark, unless the leadership has been broken since epoch.
 func (p *Partition) WaitCommitted(ctx context.Context, epoch protocol.LeaderEpoch, end protocol.Offset) error {
 	for {
 		p.mu.Lock()
-		led, done, changed := epoch == p.mu.epoch, p.mu.mark >= end, p.mu.changed
+		led, done, changed := p.led(epoch), p.mu.mark >= end, p.mu.changed
 		p.mu.Unlock()
 		switch {
 		case !led:

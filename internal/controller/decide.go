@@ -92,7 +92,7 @@ func choose(c *cluster, tp P.TopicPartition, p *metadata.Partition) verdict {
 	}
 	if live := c.able(p, p.Replicas); c.unclean[tp.Topic] && !all && !c.settling && len(live) > 0 {
 		v := c.lead(p, c.pick(p, live), "elected uncleanly: acknowledged records may be lost")
-		v.next.Recovering = true
+		v.next.Recovering, v.next.UncleanEpoch = true, v.next.LeaderEpoch
 		return v
 	}
 	doubtful := c.doubtful(p)

@@ -255,6 +255,6 @@ func (t *term) fillState(p *metadata.Partition, tp P.TopicPartition, r coordinat
 		return nil
 	}
 	p.Leader, p.LeaderEpoch, p.ISR, p.Recovering = state.Leader, state.LeaderEpoch, state.ISR, state.Recovering
-	p.ControllerEpoch, p.Doubtful, p.Eligible = state.ControllerEpoch, state.Doubtful, state.Eligible
+	p.ControllerEpoch, p.Doubtful, p.Eligible, p.UncleanEpoch = state.ControllerEpoch, state.Doubtful, state.Eligible, state.UncleanEpoch
 	return nil
 }

@@ -46,7 +46,9 @@ func (s sender) leaderAndISR(r *round) *kmsg.LeaderAndISRRequest {
 			Replicas: numbers(t.state.Replicas), AddingReplicas: numbers(t.state.Adding),
 			RemovingReplicas: numbers(t.state.Removing), IsNew: t.fresh, LeaderRecoveryState: recovery(t.state),
 		})
-		peer.SetEligible(&(*states)[len(*states)-1].UnknownTags, t.state.Eligible)
+		tags := &(*states)[len(*states)-1].UnknownTags
+		peer.SetEligible(tags, t.state.Eligible)
+		peer.SetUncleanEpoch(tags, t.state.UncleanEpoch)
 		leaders[t.state.Leader] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(leaders)) {

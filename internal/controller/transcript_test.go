@@ -281,6 +281,9 @@ func (w *world) write(changes []decided) []string {
 		if len(d.to.Doubtful) > 0 {
 			line += fmt.Sprint(" (doubtful ", d.to.Doubtful, ")")
 		}
+		if d.to.UncleanEpoch > 0 && d.to.UncleanEpoch != d.from.UncleanEpoch {
+			line += fmt.Sprintf(" (unclean in %d)", d.to.UncleanEpoch)
+		}
 		if d.to.Recovering {
 			line += " (recovering)"
 		}

@@ -56,6 +56,10 @@ type Partition struct {
 	Eligible []P.BrokerID
 	// Recovering is true after an unclean election until the leader has cleaned up (KIP-704).
 	Recovering bool
+	// UncleanEpoch is the leader epoch of the last unclean election: a replica whose records are all older may have
+	// committed ones that the leaders since have never had. 0 where there was none, as nobody is elected in epoch 0.
+	// In a broker's view only LeaderAndIsr fills it.
+	UncleanEpoch P.LeaderEpoch
 }
 
 // unknown stands where a partition's number is known to exist but nothing else about it.
@@ -80,7 +84,7 @@ func (p *Partition) Equal(o *Partition) bool {
 		return true
 	}
 	return p != nil && o != nil && p.Leader == o.Leader && p.LeaderEpoch == o.LeaderEpoch && p.Epoch == o.Epoch &&
-		p.ControllerEpoch == o.ControllerEpoch && p.Modified == o.Modified && p.Recovering == o.Recovering &&
+		p.ControllerEpoch == o.ControllerEpoch && p.Modified == o.Modified && p.Recovering == o.Recovering && p.UncleanEpoch == o.UncleanEpoch &&
 		slices.Equal(p.Replicas, o.Replicas) && slices.Equal(p.ISR, o.ISR) && slices.Equal(p.Adding, o.Adding) &&
 		slices.Equal(p.Removing, o.Removing) && slices.Equal(p.Offline, o.Offline) &&
 		slices.Equal(p.Doubtful, o.Doubtful) && slices.Equal(p.Eligible, o.Eligible)

@@ -16,12 +16,17 @@ type Follower struct {
 	// Unclean allows to cut below the own watermark: the leader was, or may have been, elected although it
 	// lacked committed records.
 	Unclean bool
+	// UncleanEpoch is the leader epoch of the last unclean election, 0 where there was none: a log that ends before it
+	// may be cut, too, since its watermark is of another history.
+	UncleanEpoch P.LeaderEpoch
 }
 
 // Follow begins to follow the leader of state. topicUnclean is unclean.leader.election.enable: with it the
 // election of an earlier epoch may have been unclean, of which the state says nothing any more.
 func Follow(state *metadata.Partition, topicUnclean bool) Follower {
-	return Follower{Leader: state.Leader, Epoch: state.LeaderEpoch, Unclean: state.Recovering || topicUnclean}
+	return Follower{
+		Leader: state.Leader, Epoch: state.LeaderEpoch, Unclean: state.Recovering || topicUnclean, UncleanEpoch: state.UncleanEpoch,
+	}
 }
 
 // Held is what the follower's log holds.
@@ -113,9 +118,14 @@ func (f Follower) OutOfRange(leaderStart, leaderEnd P.Offset, held Held) Step {
 	return Step{Kind: Later}
 }
 
+// predates reports whether all of the log is older than the last unclean election.
+func (f Follower) predates(held Held) bool {
+	return f.UncleanEpoch > 0 && held.LastEpoch < f.UncleanEpoch
+}
+
 // cut is a truncation, where it may be.
 func (f Follower) cut(to P.Offset, held Held) Step {
-	if to < held.Watermark && !f.Unclean {
+	if to < held.Watermark && !f.Unclean && !f.predates(held) {
 		return Step{Kind: Halt, Offset: to, Err: fmt.Errorf(
 			"the leader, broker %d in epoch %d, lacks records from offset %d on that are committed up to %d here, and was not elected uncleanly",
 			f.Leader, f.Epoch, to, held.Watermark)}

@@ -34,7 +34,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the transcripts should say
 //
 // and about a follower, whose log is given by where its epochs begin and its end:
 //
-//	follow 7 [unclean] log=1:0,3:40 end=50 hw=45 start=0
+//	follow 7 [unclean] [unclean-in=5] log=1:0,3:40 end=50 hw=45 start=0
 //	diverges 1 30                  the leader says that epoch 1 ended at 30
 //	range 60 90                    the leader has 60 to 90 only
 //	watermark 48                   the leader's
@@ -235,6 +235,9 @@ func (w *world) describe() string {
 
 func (w *world) follow(plain []string, named map[string]string) {
 	state := &metadata.Partition{Leader: 2, LeaderEpoch: P.LeaderEpoch(w.number(plain[0])), Recovering: slices.Contains(plain, "unclean")}
+	if epoch, ok := named["unclean-in"]; ok {
+		state.UncleanEpoch = P.LeaderEpoch(w.number(epoch))
+	}
 	w.follower = Follow(state, false)
 	w.held = Held{Start: w.offset("0" + named["start"]), Watermark: w.offset(named["hw"]), End: w.offset(named["end"]), LastEpoch: P.NoLeaderEpoch}
 	w.epochs = nil

@@ -23,6 +23,11 @@ const (
 	// of the epoch of its last record, eight of its log end offset. By that the controller chooses a leader where
 	// all members of an in-sync set may have lost records.
 	EndTag = 0x62656e64 // "bend"
+
+	// UncleanTag says, in a partition of LeaderAndIsr, in which leader epoch the last unclean election was, in four
+	// bytes; where there was none there is no tag. A replica that was away then may have to cut what it knows to be
+	// committed, also long after the leader has recovered.
+	UncleanTag = 0x62756e63 // "bunc"
 )
 
 // SetEligible puts eligible replicas into the tags of a partition.
@@ -47,6 +52,24 @@ func Eligible(tags *kmsg.Tags) []P.BrokerID {
 		}
 	})
 	return ids
+}
+
+// SetUncleanEpoch puts the leader epoch of the last unclean election into the tags of a partition; 0 is none.
+func SetUncleanEpoch(tags *kmsg.Tags, epoch P.LeaderEpoch) {
+	if epoch > 0 {
+		tags.Set(UncleanTag, binary.BigEndian.AppendUint32(nil, uint32(epoch)))
+	}
+}
+
+// UncleanEpoch finds the leader epoch of the last unclean election in the tags of a partition; 0 where there was none.
+func UncleanEpoch(tags *kmsg.Tags) P.LeaderEpoch {
+	epoch := P.LeaderEpoch(0)
+	tags.Each(func(tag uint32, value []byte) {
+		if tag == UncleanTag && len(value) == 4 {
+			epoch = max(P.LeaderEpoch(binary.BigEndian.Uint32(value)), 0)
+		}
+	})
+	return epoch
 }
 
 // SetEnd puts the epoch of a replica's last record and its log end offset into the tags of a partition.

@@ -82,7 +82,7 @@ func ordersOf(q *kmsg.LeaderAndISRRequest) []order {
 				Leader: P.BrokerID(p.Leader), LeaderEpoch: P.LeaderEpoch(p.LeaderEpoch), Epoch: P.PartitionEpoch(p.ZKVersion),
 				ControllerEpoch: P.ControllerEpoch(p.ControllerEpoch), Replicas: ids(p.Replicas), ISR: ids(p.ISR),
 				Adding: ids(p.AddingReplicas), Removing: ids(p.RemovingReplicas), Recovering: p.LeaderRecoveryState == 1,
-				Eligible: peer.Eligible(&p.UnknownTags),
+				Eligible: peer.Eligible(&p.UnknownTags), UncleanEpoch: peer.UncleanEpoch(&p.UnknownTags),
 			},
 		})
 	}

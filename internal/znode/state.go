@@ -15,7 +15,8 @@ import (
 //
 // Barnabas adds "barnabas_doubtful":[1,2] to a state without a leader where members of the in-sync set have
 // restarted in a way that may have cost them records, and "barnabas_eligible":[3] where replicas outside of
-// the in-sync set have all that was committed (KIP-966). A state that somebody else writes has neither.
+// the in-sync set have all that was committed (KIP-966), and "barnabas_unclean_epoch":7 ever after an unclean election
+// in leader epoch 7. A state that somebody else writes has none of them.
 type State struct {
 	// ControllerEpoch is that of the controller that wrote the state.
 	ControllerEpoch P.ControllerEpoch
@@ -31,6 +32,8 @@ type State struct {
 	Doubtful []P.BrokerID
 	// Eligible lists replicas outside of the ISR that have all that was committed.
 	Eligible []P.BrokerID
+	// UncleanEpoch is the leader epoch of the last unclean election; 0 where there was none.
+	UncleanEpoch P.LeaderEpoch
 }
 
 // PartitionsPath is the parent of a topic's partitions; it has no data.
@@ -48,7 +51,7 @@ func StatePath(tp P.TopicPartition) string { return PartitionPath(tp) + "/state"
 func StateOf(p *metadata.Partition) State {
 	return State{
 		ControllerEpoch: p.ControllerEpoch, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch,
-		ISR: p.ISR, Recovering: p.Recovering, Doubtful: p.Doubtful, Eligible: p.Eligible,
+		ISR: p.ISR, Recovering: p.Recovering, Doubtful: p.Doubtful, Eligible: p.Eligible, UncleanEpoch: p.UncleanEpoch,
 	}
 }
 
@@ -69,13 +72,16 @@ func EncodeState(s State) []byte {
 	if len(s.Eligible) > 0 {
 		dst = appendIDs(append(dst, `,"barnabas_eligible":`...), s.Eligible)
 	}
+	if s.UncleanEpoch > 0 {
+		dst = strconv.AppendInt(append(dst, `,"barnabas_unclean_epoch":`...), int64(s.UncleanEpoch), 10)
+	}
 	return append(dst, '}')
 }
 
 // Equal reports whether two states say the same.
 func (s State) Equal(o State) bool {
 	return s.ControllerEpoch == o.ControllerEpoch && s.Leader == o.Leader && s.LeaderEpoch == o.LeaderEpoch &&
-		s.Recovering == o.Recovering && slices.Equal(s.ISR, o.ISR) && slices.Equal(s.Doubtful, o.Doubtful) && slices.Equal(s.Eligible, o.Eligible)
+		s.Recovering == o.Recovering && s.UncleanEpoch == o.UncleanEpoch && slices.Equal(s.ISR, o.ISR) && slices.Equal(s.Doubtful, o.Doubtful) && slices.Equal(s.Eligible, o.Eligible)
 }
 
 // DecodeState reads the znode of one partition.
@@ -96,9 +102,10 @@ func decodeState(tp P.TopicPartition, data []byte) (State, error) {
 		Recovery        int8              `json:"leader_recovery_state"`
 		Doubtful        []P.BrokerID      `json:"barnabas_doubtful"`
 		Eligible        []P.BrokerID      `json:"barnabas_eligible"`
+		UncleanEpoch    P.LeaderEpoch     `json:"barnabas_unclean_epoch"`
 	}{Leader: P.NoBroker}
 	if err := decode(StatePath(tp), data, &v); err != nil {
 		return State{}, err
 	}
-	return State{v.ControllerEpoch, v.Leader, v.LeaderEpoch, v.ISR, v.Recovery == 1, v.Doubtful, v.Eligible}, nil
+	return State{v.ControllerEpoch, v.Leader, v.LeaderEpoch, v.ISR, v.Recovery == 1, v.Doubtful, v.Eligible, max(v.UncleanEpoch, 0)}, nil
 }

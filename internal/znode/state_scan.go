@@ -47,6 +47,8 @@ func scanField(s *State, b []byte) (rest []byte, ok bool) {
 		s.LeaderEpoch = P.LeaderEpoch(n)
 	case "leader_recovery_state":
 		s.Recovering = n == 1
+	case "barnabas_unclean_epoch":
+		s.UncleanEpoch = P.LeaderEpoch(max(n, 0))
 	case "version":
 	default:
 		return nil, false

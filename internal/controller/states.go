@@ -64,16 +64,46 @@ func (t *term) allowUnclean(topics []string) (map[string]bool, error) {
 	return allowed, nil
 }
 
-// stateOps are the operations that write one decided state; the last one is that of the state itself.
-func stateOps(d decided) []coordination.Op {
+// stateOp is the operation that writes one decided state.
+func stateOp(d decided) coordination.Op {
 	data := znode.EncodeState(znode.StateOf(d.to))
-	if d.from == nil || d.from.Epoch == P.AnyEpoch {
-		return []coordination.Op{
-			coordination.Create(znode.PartitionPath(d.TopicPartition), nil, coordination.CreateOptions{}),
-			coordination.Create(znode.StatePath(d.TopicPartition), data, coordination.CreateOptions{}),
-		}
+	if d.stateless() {
+		return coordination.Create(znode.StatePath(d.TopicPartition), data, coordination.CreateOptions{})
 	}
-	return []coordination.Op{coordination.Set(znode.StatePath(d.TopicPartition), data, int32(d.from.Epoch))}
+	return coordination.Set(znode.StatePath(d.TopicPartition), data, int32(d.from.Epoch))
+}
+
+// stateOps are the operations that write one decided state within a transaction; the last one is that of the state.
+func stateOps(d decided) []coordination.Op {
+	if d.stateless() {
+		return []coordination.Op{coordination.Create(znode.PartitionPath(d.TopicPartition), nil, coordination.CreateOptions{}), stateOp(d)}
+	}
+	return []coordination.Op{stateOp(d)}
+}
+
+// stateless reports whether the partition has no state yet.
+func (d *decided) stateless() bool { return d.from == nil || d.from.Epoch == P.AnyEpoch }
+
+// makeParents makes the znodes above the first states of partitions, level by level, as the transactions of one level
+// are under way together. One that is there already was made by a controller that died before it wrote the state. What
+// fails here fails with the states, too.
+func (t *term) makeParents(all []decided) {
+	var topics, partitions []coordination.Op
+	seen := map[string]bool{}
+	for i := range all {
+		d := &all[i]
+		if !d.stateless() {
+			continue
+		}
+		if !seen[d.Topic] {
+			seen[d.Topic] = true
+			topics = append(topics, coordination.Create(znode.PartitionsPath(d.Topic), nil, coordination.CreateOptions{}))
+		}
+		partitions = append(partitions, coordination.Create(znode.PartitionPath(d.TopicPartition), nil, coordination.CreateOptions{}))
+	}
+	for _, level := range [][]coordination.Op{topics, partitions} {
+		_, _ = coordination.BatchPremised(t.ctx, t.session, t.guard, t.premise(), level)
+	}
 }
 
 // write writes decided states, many in one transaction, puts those that were written into the image and
@@ -84,20 +114,12 @@ func (t *term) write(all []decided) (written map[P.TopicPartition]bool, err erro
 		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b decided) int { return urgency(a) - urgency(b) })
-	var ops []coordination.Op
-	parents := map[string]bool{}
-	last := make([]int, len(all)) // where each one's state stands in ops
+	t.makeParents(all)
+	ops := make([]coordination.Op, len(all))
 	for i, d := range all {
-		own := stateOps(d)
-		if len(own) > 1 && !parents[d.Topic] {
-			parents[d.Topic] = true
-			ops = append(ops, coordination.Create(znode.PartitionsPath(d.Topic), nil, coordination.CreateOptions{}))
-		}
-		ops = append(ops, own...)
-		last[i] = len(ops) - 1
+		ops[i] = stateOp(d)
 	}
-	// An operation that is refused does not keep the others from being written. The parent may be there
-	// already, and so may a partition's own node, from a controller that died between the two.
+	// An operation that is refused does not keep the others from being written.
 	results, err := coordination.BatchPremised(t.ctx, t.session, t.guard, t.premise(), ops)
 	stale := errors.Is(err, coordination.ErrPremise)
 	if stale { // decide about everything again, knowing who has registered
@@ -107,7 +129,7 @@ func (t *term) write(all []decided) (written map[P.TopicPartition]bool, err erro
 	var done []decided
 	written = map[P.TopicPartition]bool{}
 	for i, d := range all {
-		r := results[last[i]]
+		r := results[i]
 		if r.Err != nil {
 			if !stale || !errors.Is(r.Err, coordination.ErrNotSent) {
 				t.look.state[d.TopicPartition] = true

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 )
 
 // Guard is a node and the version that it must have for a write to count: with the version that an
@@ -56,13 +58,7 @@ type BatchResult struct {
 // ErrSessionLost, ErrUnknownOutcome, …; the results say then which operations may have happened
 // (ErrUnknownOutcome) and which did not (ErrNotSent).
 func BatchFenced(ctx context.Context, s Session, guard Guard, ops []Op) ([]BatchResult, error) {
-	return BatchPremised(ctx, s, guard, nil, ops)
-}
-
-// BatchPremised is BatchFenced for operations that were decided from what premise checks: where that does not
-// hold any more, nothing more is written, and the error is ErrPremise.
-func BatchPremised(ctx context.Context, s Session, guard Guard, premise, ops []Op) ([]BatchResult, error) {
-	b := batch{session: s, guard: guard, premise: premise, ops: ops, results: make([]BatchResult, len(ops))}
+	b := batch{session: s, guard: guard, ops: ops, results: make([]BatchResult, len(ops))}
 	for from := 0; from < len(ops); {
 		to := b.chunk(from)
 		if err := b.run(ctx, from, to); err != nil {
@@ -74,6 +70,75 @@ func BatchPremised(ctx context.Context, s Session, guard Guard, premise, ops []O
 		from = to
 	}
 	return b.results, nil
+}
+
+// batchesInFlight is how many transactions of a BatchPremised are under way at a time: the store syncs several of them
+// to its disk at once, and none waits for an answer on its way. More than a few only queue there.
+const batchesInFlight = 8
+
+// BatchPremised is BatchFenced for operations that were decided from what premise checks: where that does not
+// hold any more, nothing more is written, and the error is ErrPremise. The order in which the transactions take effect
+// is not certain, as several are under way at a time; which one failed is told by the results.
+func BatchPremised(ctx context.Context, s Session, guard Guard, premise, ops []Op) ([]BatchResult, error) {
+	b := batch{session: s, guard: guard, premise: premise, ops: ops, results: make([]BatchResult, len(ops))}
+	var failures failures
+	var running sync.WaitGroup
+	slots := make(chan struct{}, batchesInFlight)
+	for from := 0; from < len(ops); {
+		slots <- struct{}{}
+		if failures.any() {
+			b.stopped(from, len(ops), ErrNotSent)
+			break
+		}
+		first, last := from, b.chunk(from)
+		running.Go(func() {
+			failures.add(first, b.run(ctx, first, last))
+			<-slots
+		})
+		from = last
+	}
+	running.Wait()
+	return b.results, failures.worst()
+}
+
+// failures are why transactions of one batch failed, by where they begin.
+type failures struct {
+	mu   sync.Mutex
+	errs map[int]error
+}
+
+func (f *failures) add(at int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && f.errs == nil {
+		f.errs = map[int]error{}
+	}
+	if err != nil {
+		f.errs[at] = err
+	}
+}
+
+func (f *failures) any() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.errs) > 0
+}
+
+// worst is the first error by order of the operations; one after which the session or the leadership is over comes
+// before any other.
+func (f *failures) worst() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var first error
+	for _, at := range slices.Sorted(maps.Keys(f.errs)) {
+		switch err := f.errs[at]; {
+		case errors.Is(err, ErrFenced), errors.Is(err, ErrSessionLost):
+			return err
+		case first == nil:
+			first = err
+		}
+	}
+	return first
 }
 
 // batch is a BatchFenced under way.

@@ -28,6 +28,8 @@ type queue struct {
 	foreign bool
 	// timeout bounds the wait for one answer (controller.socket.timeout.ms).
 	timeout time.Duration
+	// certain says whether this controller leads for certain; while it does not, nothing is sent.
+	certain func() bool
 	// answers gets what the broker answered.
 	answers chan<- answer
 	logger  *slog.Logger
@@ -103,6 +105,14 @@ func (q *queue) send(ctx context.Context, r *round) bool {
 // ask repeats a request until it is answered, and hands the answer on.
 func (q *queue) ask(ctx context.Context, request kmsg.Request) bool {
 	for backoff := backoffMin; ; backoff = min(2*backoff, backoffMax) {
+		if !q.certain() { // nothing is said until the store has answered again
+			select {
+			case <-time.After(backoff):
+				continue
+			case <-ctx.Done():
+				return false
+			}
+		}
 		limited, cancel := context.WithTimeout(ctx, q.timeout)
 		response, err := q.channel.Do(limited, request)
 		cancel()

@@ -237,6 +237,11 @@ func (t *term) wait(w watches) error {
 	return nil
 }
 
+// certain reports whether the session lives for certain. Otherwise another controller may have been elected, and this
+// one keeps still, whatever it is that the store does not answer; what it writes is fenced anyway. It may be called by
+// anybody.
+func (t *term) certain() bool { return time.Now().Before(t.session.Deadline()) }
+
 // stillLeading looks whether the controller's node is still this session's.
 func (t *term) stillLeading() error {
 	stat, ok, err := t.session.Exists(t.ctx, znode.ControllerPath)
@@ -342,7 +347,7 @@ func (t *term) reach(b *metadata.Broker) {
 		}, text(int64(options.BrokerID))),
 		foreign: t.cluster.stops[b.ID] == znode.StopUnknown,
 		timeout: settings.Duration("controller.socket.timeout.ms"),
-		answers: t.answers, logger: options.Logger, wake: make(chan struct{}, 1),
+		certain: t.certain, answers: t.answers, logger: options.Logger, wake: make(chan struct{}, 1),
 	}
 	t.queues[b.ID] = &live{queue: q, end: end}
 	t.tellAll(q)

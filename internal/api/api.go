@@ -44,6 +44,8 @@ type Options struct {
 	Observe func(Observation)
 	// Forward sends a request to the active controller and returns its answer; used where Clustered is true.
 	Forward func(context.Context, kmsg.Request) (kmsg.Response, error)
+	// ForeignController reports whether the active controller is a broker of Kafka's; nil where there is none.
+	ForeignController func(context.Context) bool
 	// Draining is closed when the broker begins to stop, and waits for the requests in flight; nil for never.
 	Draining func() <-chan struct{}
 	// Logger gets what an operator should know.

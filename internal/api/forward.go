@@ -49,6 +49,9 @@ func (a *API) forward(ctx context.Context, r *Request, q kmsg.Request, limit tim
 		if err == nil {
 			return response
 		}
+		if a.ForeignController != nil && a.ForeignController(ctx) {
+			return a.unwrapped(ctx, r, q)
+		}
 		select {
 		case <-time.After(forwardRetry):
 		case <-a.draining():
@@ -85,6 +88,21 @@ func (a *API) enveloped(ctx context.Context, r *Request, q kmsg.Request) (kmsg.R
 	}
 	response := q.ResponseKind()
 	return response, response.ReadFrom(body)
+}
+
+// unwrapped does what can be done where the controller is a broker of Kafka 3.9, which closes the connection on an
+// Envelope: what this broker wants by itself it asks for as itself. A client gets NOT_CONTROLLER, and asks the
+// controller, which Metadata names: asked in its place, the controller would take this broker for who wants it.
+func (a *API) unwrapped(ctx context.Context, r *Request, q kmsg.Request) kmsg.Response {
+	if r.Conn != nil {
+		return nil
+	}
+	response, err := a.Forward(ctx, q)
+	if err != nil {
+		a.Logger.Warn("the controller did not answer", "api", kmsg.NameForKey(q.Key()), "error", err)
+		return nil
+	}
+	return response
 }
 
 // principalVersion is the version of a serialised principal.

@@ -52,7 +52,7 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 		Self: b.id, ClusterID: b.dirs.ClusterID(), Config: b.Config, Replicas: b.replicas, Dirs: b.dirs, View: b.view,
 		Controller: b.controller, Groups: b.groups, GroupPartitions: partitions, Now: b.options.Now, Observe: b.observe, Logger: b.logger,
 		Draining:  func() <-chan struct{} { return b.server.Draining() },
-		Clustered: b.shared(), Forward: b.forwarding.do,
+		Clustered: b.shared(), Forward: b.forwarding.do, ForeignController: b.foreignController,
 	})
 	return nil
 }

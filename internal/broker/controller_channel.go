@@ -12,6 +12,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/peer"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
 // controllerChannel carries requests of this broker to the active controller, wherever it is: each request
@@ -62,6 +63,18 @@ func (c *controllerChannel) current() (*peer.Channel, error) {
 	c.mu.to = to
 	c.mu.channel = peer.New(func(ctx context.Context) (net.Conn, error) { return c.broker.dial(ctx, to) }, strconv.Itoa(int(c.broker.id)))
 	return c.mu.channel, nil
+}
+
+// foreignController reports whether the active controller is a broker of Kafka's, as its registration tells; false where
+// that cannot be read.
+func (b *Broker) foreignController(ctx context.Context) bool {
+	id := b.view.Image().Controller
+	data, stat, err := b.session().Get(ctx, znode.BrokerPath(id))
+	if err != nil {
+		return false
+	}
+	r, err := znode.DecodeRegistration(id, protocol.BrokerEpoch(stat.Czxid), data)
+	return err == nil && r.Stopped == znode.StopUnknown
 }
 
 // close ends the channel: requests under way fail, and so do later ones.

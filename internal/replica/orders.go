@@ -14,9 +14,10 @@ func (r *Replicas) Apply(delta metadata.Delta, image *metadata.Image) map[protoc
 	// which touches no disk. Folders of deleted partitions go together, too.
 	failed := map[protocol.TopicPartition]error{}
 	r.settings.begin()
+	r.claim(delta.Replicas)
 	r.setStraysAside(delta.Replicas, failed)
 	r.createLogs(delta.Replicas, image, failed)
-	var gone []protocol.TopicPartition
+	gone := r.movedAway(delta.Partitions)
 	for i := range delta.Replicas {
 		change := &delta.Replicas[i]
 		r.carryOut(change, image, failed)

@@ -22,6 +22,8 @@ type Replicas struct {
 	// and again.
 	noted    map[protocol.TopicPartition]string
 	settings settings // Apply's alone
+	// leftovers are the logs that were found at the start and that nobody has claimed; Apply's alone.
+	leftovers leftovers
 	// image is the newest one.
 	image atomic.Pointer[metadata.Image]
 

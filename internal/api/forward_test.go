@@ -19,6 +19,7 @@ import (
 func TestControllerThatTakesNoEnvelope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
+		s.lead("other", 1, true) // nobody is answered before the first image
 		s.Clustered = true
 		s.Controller = controller.New(controller.Options{BrokerID: self, Config: config.Default})
 		s.ForeignController = func(context.Context) bool { return true }

@@ -33,7 +33,8 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 	b.replicas = replica.New(replica.Options{
 		Self: b.id, Dirs: b.dirs, Config: b.Config, Logger: b.logger,
 		Dial: b.dialLeader, Controller: b.toController.do, BrokerEpoch: func() protocol.BrokerEpoch { return b.view.BrokerEpoch() },
-		Topic: func(overrides map[string]string) (config.Topic, error) { return b.Config().Topic(overrides) },
+		Draining: func() <-chan struct{} { return b.server.Draining() },
+		Topic:    func(overrides map[string]string) (config.Topic, error) { return b.Config().Topic(overrides) },
 	})
 	partitions, err := b.groupPartitions(ctx)
 	if err != nil {

@@ -32,6 +32,8 @@ type Options struct {
 	// Controller sends a request to the active controller and returns its answer. It fails where none is known
 	// or it does not answer; NOT_CONTROLLER in an answer means that it has just moved. Both are tried again.
 	Controller func(ctx context.Context, request kmsg.Request) (kmsg.Response, error)
+	// Draining is closed when the broker begins to stop and hears its followers no more; nil for never.
+	Draining func() <-chan struct{}
 	// Logger gets what an operator should know.
 	Logger *slog.Logger
 }
@@ -55,6 +57,9 @@ func newShared(o Options) *shared {
 	}
 	if o.BrokerEpoch == nil {
 		o.BrokerEpoch = func() protocol.BrokerEpoch { return protocol.NoBrokerEpoch }
+	}
+	if o.Draining == nil {
+		o.Draining = func() <-chan struct{} { return nil }
 	}
 	c := &shared{Options: o, began: time.Now()}
 	// Config by way of c: tests replace it.

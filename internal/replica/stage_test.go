@@ -31,13 +31,15 @@ type stage struct {
 	dirs  *logdir.Set
 	image *metadata.Image
 	ids   map[string]protocol.TopicID
+	// draining is closed where the broker stops.
+	draining chan struct{}
 }
 
 func newStage(t testing.TB) *stage { return newStageOf(t, self, map[string]protocol.TopicID{}) }
 
 // newStageOf is the stage of one broker of several, which share the ids of topics.
 func newStageOf(t testing.TB, id protocol.BrokerID, ids map[string]protocol.TopicID) *stage {
-	s := &stage{self: id, t: t, files: vfs.NewMemory(), image: metadata.Empty(), ids: ids}
+	s := &stage{self: id, t: t, files: vfs.NewMemory(), image: metadata.Empty(), ids: ids, draining: make(chan struct{})}
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s
@@ -56,7 +58,8 @@ func (s *stage) start() {
 		return settings, err == nil
 	}))
 	s.dirs = dirs
-	s.Replicas = New(Options{Self: s.self, Dirs: dirs, Topic: c.Topic, Logger: slog.New(slog.DiscardHandler)})
+	s.Replicas = New(Options{Self: s.self, Dirs: dirs, Topic: c.Topic, Logger: slog.New(slog.DiscardHandler),
+		Draining: func() <-chan struct{} { return s.draining }})
 }
 
 func (s *stage) stop() {

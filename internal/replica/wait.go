@@ -80,8 +80,9 @@ func (p *Partition) Committed(epoch protocol.LeaderEpoch, end protocol.Offset) b
 }
 
 // Wait blocks until the high watermark has reached end while this replica has led without a break since
-// epoch: NOT_LEADER_OR_FOLLOWER where it has not, since another leader may then have cut the records. When
-// ctx ends first, the outcome is unknown.
+// epoch: NOT_LEADER_OR_FOLLOWER where it has not, since another leader may then have cut the records. A
+// broker that stops answers the same: no follower is heard any more, so that the watermark stands still, and who waited
+// for it would keep the broker from stopping in time. When ctx ends first, the outcome is unknown.
 func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end protocol.Offset) error {
 	return p.wait(ctx, &p.commits, epoch, end)
 }
@@ -99,16 +100,20 @@ func (p *Partition) wait(ctx context.Context, on *commitWaiters, epoch protocol.
 	if waiter == nil {
 		return nil
 	}
+	var ended error
 	select {
 	case err := <-waiter.done:
 		return err
 	case <-ctx.Done():
-		on.remove(waiter)
+		ended = ctx.Err()
+	case <-p.options.Draining():
+		ended = protocol.NotLeaderOrFollower
 	}
+	on.remove(waiter)
 	select { // both may have come at once, and then the commit counts
 	case err := <-waiter.done:
 		return err
 	default:
-		return ctx.Err()
+		return ended
 	}
 }

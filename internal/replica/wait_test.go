@@ -37,6 +37,8 @@ func TestWaitEnds(t *testing.T) {
 		// Leads again, but perhaps not without a break.
 		{"a later epoch", func(s *stage) { s.lead("t", 3, 1) }, protocol.NotLeaderOrFollower},
 		{"back again", func(s *stage) { s.tell(s.order("t", metadata.Follow, 2)); s.lead("t", 3, 1) }, protocol.NotLeaderOrFollower},
+		// Nobody is heard any more who could let the watermark rise.
+		{"the broker stops", func(s *stage) { close(s.draining) }, protocol.NotLeaderOrFollower},
 		{"time", func(*stage) {}, protocol.RequestTimedOut},
 	} {
 		t.Run(end.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ ok() { passed+="${passed:+, }$step"; }
 k() { timeout 30 kcat -q -b "$BOOTSTRAP" "$@" 2>/dev/null; }
 
 for t in "$TOPIC" "$TOPIC-txn"; do # kcat has no admin requests
-  "$BARNABAS" topic create "$t" --partitions 3 -b "$BOOTSTRAP" >/dev/null
+  "$BARNABAS" topic create "$t" --partitions 3 --replication-factor "${REPLICAS:-1}" -b "$BOOTSTRAP" >/dev/null
 done
 
 step="idempotent"

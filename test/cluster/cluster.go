@@ -108,7 +108,7 @@ func (c *cluster) newBroker(program string, id int, dir string) (*broker, error)
 		Overrides: append([]string{
 			"http.listener=", fmt.Sprintf("broker.id=%d", id),
 			"zookeeper.connect=" + strings.Join(c.servers.Addresses(), ",") + chroot,
-			fmt.Sprintf("zookeeper.session.timeout.ms=%d", c.settings.session.Milliseconds()),
+			fmt.Sprintf("zookeeper.session.timeout.ms=%d", c.settings.session.Milliseconds()), "zookeeper.connection.timeout.ms=30000",
 			fmt.Sprintf("replica.lag.time.max.ms=%d", c.settings.lag.Milliseconds()),
 			"offsets.topic.num.partitions=4", "auto.create.topics.enable=false", "leader.imbalance.check.interval.seconds=5",
 			"group.initial.rebalance.delay.ms=0",

@@ -1,5 +1,5 @@
 # table.awk - one line for each scenario of what test/cluster prints, however many times it was run
-/^ok: / { name = $2; sub(",", "", name); if (!(name in runs)) order[++n] = name; runs[name]++ }
+/^ok: [^ ]+, in / { name = $2; sub(",", "", name); if (!(name in runs)) order[++n] = name; runs[name]++ }
 /^    [0-9]+ rounds: / {
   rounds[name] += $1
   sub(/^ *[0-9]+ rounds: /, "")

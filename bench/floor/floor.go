@@ -66,7 +66,7 @@ func Echo(listener net.Listener) error {
 
 // serve answers one request after another.
 func (s *Server) serve(conn *net.TCPConn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // the client notices
 	frames := &frames{conn: conn, buffer: make([]byte, 64<<10), guess: 4 << 10}
 	out := make([]byte, 0, 64<<10)
 	for {

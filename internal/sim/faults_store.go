@@ -52,7 +52,7 @@ func expiryFault(d dice, n uint64, p *plan) fault {
 
 // allExpireFault ends all sessions at one instant.
 func allExpireFault(dice, uint64, *plan) fault {
-	return fault{kind: "expiry", text: "of all brokers", do: func(_ context.Context, w *world) {
+	return fault{kind: "all expire", text: "at once", do: func(_ context.Context, w *world) {
 		for _, m := range w.machines {
 			if l := m.current(); l != nil {
 				l.expire()

@@ -34,11 +34,15 @@ func (f fault) String() string { return f.kind + " " + f.text }
 type maker func(d dice, n uint64, p *plan) fault
 
 // kinds are all kinds of faults. New ones go to the end: the place of a kind decides what seeds draw.
-var kinds = [...]maker{
-	killFault, restartFault, cutFault, storeCutFault, expiryFault, storeTroubleFault, powerFault,
-	bounceFault, zombieFault, clientCutFault, allExpireFault, storeGoneFault, lateEventsFault,
-	diskErrorFault, fullDiskFault, clockFault, reassignFault, minimumFault, churnFault,
-	oldLifeFault, openShardFault,
+var kinds = [...]struct {
+	name string
+	make maker
+}{
+	{"kill", killFault}, {"restart", restartFault}, {"cut", cutFault}, {"store cut", storeCutFault}, {"expiry", expiryFault},
+	{"store trouble", storeTroubleFault}, {"power", powerFault}, {"bounce", bounceFault}, {"zombie", zombieFault},
+	{"client cut", clientCutFault}, {"all expire", allExpireFault}, {"store gone", storeGoneFault}, {"late events", lateEventsFault},
+	{"disk error", diskErrorFault}, {"full disk", fullDiskFault}, {"clock", clockFault}, {"reassignment", reassignFault},
+	{"minimum", minimumFault}, {"churn", churnFault}, {"old life", oldLifeFault}, {"coordinators fail", openShardFault},
 }
 
 // baseProperties make everything happen within seconds.
@@ -52,7 +56,9 @@ var baseProperties = [...]string{
 
 // newPlan draws the plan of a seed. First it is drawn how many kinds of faults there are, and which, since some bugs
 // need that others keep still.
-func newPlan(d dice) plan {
+//
+// only names the one kind of faults that there are; "" leaves that to the dice.
+func newPlan(d dice, only string) plan {
 	p := plan{
 		brokers: 3, replicas: 3, properties: baseProperties[:],
 		topic:      [][2]string{{"min.insync.replicas", "2"}, {"segment.ms", "3000"}},
@@ -72,12 +78,12 @@ func newPlan(d dice) plan {
 	share := [...]float64{0.1, 0.2, 0.4}[d.throw("share of kinds", 0)%3]
 	var chosen []maker
 	for i, kind := range kinds {
-		if d.chance(share, "kind", uint64(i)) {
-			chosen = append(chosen, kind)
+		if kind.name == only || only == "" && d.chance(share, "kind", uint64(i)) {
+			chosen = append(chosen, kind.make)
 		}
 	}
 	if len(chosen) == 0 {
-		chosen = append(chosen, kinds[d.throw("only kind", 0)%uint64(len(kinds))])
+		chosen = append(chosen, kinds[d.throw("only kind", 0)%uint64(len(kinds))].make)
 	}
 	calm := d.between(200*time.Millisecond, 5*time.Second, "calm", 0)
 	at := time.Second

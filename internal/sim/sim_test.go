@@ -24,6 +24,7 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed")
 	seedCount = flag.Int("seeds", 12, "how many seeds are run")
 	workers   = flag.Int("workers", 1, "how many processes share the seeds")
+	onlyKind  = flag.String("only", "", "the one kind of faults that there are; all kinds are in plan.go")
 	replicas  = flag.Int("replicas", 3, "replicas of each partition; with 1 nothing is replicated")
 	journalTo = flag.String("journal", "", "file for what everybody says during the run of one seed")
 	totalsTo  = flag.String("totals", "", "file for the counts of all seeds, as JSON")
@@ -66,7 +67,7 @@ func runSeed(t *testing.T, seed uint64, journal io.Writer) (r result) {
 	cryptotest.SetGlobalRandom(t, seed)
 	var packets atomic.Int64
 	defer watch(seed, &packets)()
-	synctest.Test(t, func(*testing.T) { r = run(seed, adjust, journal, &packets) })
+	synctest.Test(t, func(*testing.T) { r = run(seed, *onlyKind, adjust, journal, &packets) })
 	runtime.GC()
 	return r
 }

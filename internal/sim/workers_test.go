@@ -48,7 +48,7 @@ func shareSeeds(t *testing.T) {
 func runPortion(t *testing.T, from, count int, totals string) (counts map[string]int) {
 	seed := strconv.FormatUint(*firstSeed+uint64(from), 10)
 	run := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSeeds$", "-test.timeout", "30m",
-		"-seed", seed, "-seeds", strconv.Itoa(count), "-replicas", strconv.Itoa(*replicas), "-totals", totals)
+		"-seed", seed, "-seeds", strconv.Itoa(count), "-replicas", strconv.Itoa(*replicas), "-only", *onlyKind, "-totals", totals)
 	if output, err := run.CombinedOutput(); err != nil {
 		t.Errorf("seeds from %s: %v\n%s", seed, err, output)
 	}

@@ -53,12 +53,12 @@ type result struct {
 }
 
 // run carries out the plan of a seed and writes its journal to a writer, where there is one; progress counts packets,
-// for somebody outside. It must be called in a bubble of testing/synctest.
-func run(seed uint64, adjust func(*plan), to io.Writer, progress *atomic.Int64) result {
+// for somebody outside. only is as of newPlan. It must be called in a bubble of testing/synctest.
+func run(seed uint64, only string, adjust func(*plan), to io.Writer, progress *atomic.Int64) result {
 	d := dice(seed)
 	j := &journal{began: time.Now(), to: to}
 	w := &world{
-		dice: d, plan: newPlan(d), network: newNetwork(d), journal: j, history: newHistory(j),
+		dice: d, plan: newPlan(d, only), network: newNetwork(d), journal: j, history: newHistory(j),
 		store: newStorage(d), healed: make(chan struct{}), stopping: make(chan struct{}), over: make(chan struct{}),
 	}
 	if adjust != nil {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -19,6 +20,9 @@ type Layout struct {
 	Topics []Topic
 	// Ongoing are the reassignments under way; a plan takes for given that they will end.
 	Ongoing []Ongoing
+	// Unlisted says why the reassignments are not known: a controller without its store answers nothing. No plan can be
+	// made then.
+	Unlisted error
 	// Sizes is the bytes of each replica that a broker tells of, and Closed holds the brokers that are to get no
 	// replicas any more (cordoned.log.dirs=*).
 	Sizes  map[ReplicaOf]int64
@@ -45,8 +49,10 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 		l.Topics = append(l.Topics, topicOf(&metadata.Topics[i]))
 	}
 	slices.SortFunc(l.Topics, func(a, b Topic) int { return TopicPartition{Topic: a.Name}.Compare(TopicPartition{Topic: b.Name}) })
-	if l.Ongoing, err = c.Reassignments(ctx); err != nil {
-		return nil, err
+	listing, cancel := context.WithTimeout(ctx, min(c.timeout, dialTimeout))
+	defer cancel()
+	if l.Ongoing, err = c.Reassignments(listing); err != nil {
+		l.Unlisted = fmt.Errorf("the controller does not say what is being reassigned (is ZooKeeper there?): %w", err)
 	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup

@@ -24,6 +24,8 @@ type Status struct {
 	// Moving are the reassignments under way, and Throttles the brokers whose replication is slowed down.
 	Moving    []Arrival
 	Throttles []Throttle
+	// Unlisted says why the reassignments are not known.
+	Unlisted error
 	// Throttled are the topics that have replicas which are slowed down.
 	Throttled []string
 }
@@ -69,7 +71,7 @@ type Trouble struct {
 
 // OK reports whether a controller and all replicas are there, and every broker answers.
 func (s *Status) OK() bool {
-	return s.Controller >= 0 && len(s.Troubles) == 0 && !slices.ContainsFunc(s.Members, func(m BrokerStatus) bool { return m.State == Silent })
+	return s.Controller >= 0 && s.Unlisted == nil && len(s.Troubles) == 0 && !slices.ContainsFunc(s.Members, func(m BrokerStatus) bool { return m.State == Silent })
 }
 
 // Count is how many partitions are in each kind of trouble; one may be in several.
@@ -98,7 +100,7 @@ func (c *Client) Status(ctx context.Context, observe bool) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{Cluster: l.Cluster, ControllerEpoch: -1, Topics: len(l.Topics), Moving: l.arrivals(l.Ongoing), Throttled: topics.throttled}
+	s := &Status{Cluster: l.Cluster, ControllerEpoch: -1, Topics: len(l.Topics), Moving: l.arrivals(l.Ongoing), Throttled: topics.throttled, Unlisted: l.Unlisted}
 	s.Members = l.members()
 	for _, t := range l.Topics {
 		s.Partitions += len(t.Partitions)

@@ -58,10 +58,14 @@ func clusterStatusCommand(c *common) *cobra.Command {
 func clusterStatus(s *admin.Status, brief bool) *report {
 	r := &report{}
 	offline, underMin, underReplicated := s.Count()
+	var reassignments, notice any = len(s.Moving), nil
+	if s.Unlisted != nil {
+		reassignments, notice = nil, s.Unlisted.Error()
+	}
 	r.object("cluster").set("id", s.ID).set("controller", s.Controller).set("controller_epoch", known(s.ControllerEpoch)).
 		set("healthy", s.OK()).set("brokers", len(s.Brokers)).set("topics", s.Topics).set("partitions", s.Partitions).
 		set("offline", offline).set("under_min_isr", underMin).set("under_replicated", underReplicated).
-		set("reassignments", len(s.Moving)).set("throttled_topics", s.Throttled)
+		set("reassignments", reassignments).set("throttled_topics", s.Throttled).set("notice", notice)
 	statusOfBrokers(r, s)
 	statusOfPartitions(r, s, brief)
 	list := r.list("reassignments", "topic", "partition", "replicas", "adding", "removing", "copied", "bytes")

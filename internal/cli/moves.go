@@ -115,6 +115,9 @@ func (m mover) plan(ctx context.Context) (shownPlan, error) {
 	if err != nil {
 		return shownPlan{}, err
 	}
+	if l.Unlisted != nil {
+		return shownPlan{}, l.Unlisted
+	}
 	plan := l.Plan()
 	notice, err := m.fill(l, plan)
 	show := shownPlan{layout: l, plan: plan, moves: plan.Moves(), notice: notice, throttle: m.flags.throttle}

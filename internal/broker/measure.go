@@ -38,6 +38,7 @@ func (b *Broker) measure() error {
 func (b *Broker) clusterMetrics() metrics.Cluster {
 	c := metrics.ReadCluster(b.id, b.view.Image())
 	c.Elections, c.Unclean = b.controller.Elections()
+	c.Moving = b.controller.Moving()
 	return c
 }
 

@@ -89,6 +89,9 @@ func TestNewBrokerGetsItsShare(t *testing.T) {
 		if err != nil || len(all) != fillAtOnce {
 			t.Fatalf("%d partitions are on their way, %v", len(all), err)
 		}
+		if n := c.leader().Moving(); n != fillAtOnce {
+			t.Errorf("%d partitions are counted as moving", n)
+		}
 		rates, _ := c.data("/config/brokers/<default>")
 		lists, _ := c.data("/config/topics/t")
 		first := all[0]
@@ -108,6 +111,9 @@ func TestNewBrokerGetsItsShare(t *testing.T) {
 		lists, _ = c.data("/config/topics/t")
 		if strings.Contains(rates+lists, "throttled") {
 			t.Errorf("a throttle has stayed: %s %s", rates, lists)
+		}
+		if all, unclean := c.leader().Elections(); all < 9 || unclean != 0 || c.leader().Moving() != 0 {
+			t.Errorf("%d elections, %d unclean, %d partitions moving", all, unclean, c.leader().Moving())
 		}
 		before := c.store.Tree().Zxid()
 		<-time.After(time.Hour)

@@ -43,7 +43,7 @@ func example() Options {
 				{Topic: "orders", Partition: 0, Size: 700, Start: 1, HighWatermark: 8, End: 9, Leads: true, Preferred: true,
 					Leader: 7, Replicas: 3, InSync: 2, MinInSync: 2},
 				{Topic: "orders", Partition: 1, Size: 300, HighWatermark: 2, End: 2, Leads: true, Leader: 7, Replicas: 3,
-					InSync: 1, MinInSync: 2, Moving: true},
+					InSync: 1, MinInSync: 2},
 				{Topic: "audit", Partition: 0, Leader: 8, Offline: true},
 			})
 		},
@@ -62,7 +62,7 @@ func example() Options {
 		},
 		Cluster: func() Cluster {
 			return Cluster{Brokers: []Broker{{7, "a:9092"}, {8, "b:9092"}}, Controller: true, ControllerEpoch: 9,
-				Topics: 2, Partitions: 3, Offline: 1, Astray: 2, Elections: 5, Unclean: 1}
+				Topics: 2, Partitions: 3, Offline: 1, Astray: 2, Moving: 4, Elections: 5, Unclean: 1}
 		},
 		Replication: func() Replication { return Replication{Shrinks: 4, Expands: 2, Refused: 1, MaxLag: 12} },
 		Store: func() Store {

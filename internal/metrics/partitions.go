@@ -5,20 +5,20 @@ package metrics
 //	barnabas_replicas, _leaders, _offline_replicas               counts, also kafka_server_replicamanager_*
 //	barnabas_under_replicated_partitions, _under_min_isr_partitions, _at_min_isr_partitions
 //	                                                             of led partitions: summed over brokers each counts once
-//	barnabas_reassigning_partitions                              likewise
 //	barnabas_log_bytes, _log_start_offset, _log_end_offset, barnabas_high_watermark{topic,partition}
 //	barnabas_topic_log_bytes, barnabas_topic_replicas{topic}
 //	barnabas_log_directory_online, _volume_bytes, _free_bytes{directory}
 //	barnabas_active_controller                                   the sum over brokers must be 1
 //	kafka_brokers, kafka_broker_info{id,address}                 every broker shows all: take the maximum
 //	barnabas_controller_epoch                                    differs for long: a broker does not hear its controller
-//	kafka_controller_kafkacontroller_*                           zero on all but the active controller
+//	barnabas_reassigning_partitions, kafka_controller_kafkacontroller_*
+//	                                                             zero on all but the active controller
 //	barnabas_leader_elections_total, _unclean_leader_elections_total
 //	                                                             of its terms as controller: sum them over brokers
 
 // partitionCounts are what a broker's replicas add up to.
 type partitionCounts struct {
-	all, leaders, underReplicated, underMin, atMin, moving, offline int
+	all, leaders, underReplicated, underMin, atMin, offline int
 }
 
 // topicSize is what the replicas of one topic on this broker add up to.
@@ -78,9 +78,6 @@ func (c *partitionCounts) add(p *Partition) {
 	if p.InSync < p.Replicas {
 		c.underReplicated++
 	}
-	if p.Moving {
-		c.moving++
-	}
 	switch {
 	case p.InSync < p.MinInSync:
 		c.underMin++
@@ -100,7 +97,6 @@ func (c *partitionCounts) collect(to sink) {
 		{"barnabas_under_replicated_partitions", "underreplicatedpartitions", "Led partitions with a replica out of sync.", c.underReplicated},
 		{"barnabas_under_min_isr_partitions", "underminisrpartitioncount", "Led partitions with fewer replicas in sync than min.insync.replicas.", c.underMin},
 		{"barnabas_at_min_isr_partitions", "atminisrpartitioncount", "Led partitions with just min.insync.replicas in sync.", c.atMin},
-		{"barnabas_reassigning_partitions", "reassigningpartitions", "Led partitions that are being reassigned.", c.moving},
 		{"barnabas_offline_replicas", "offlinereplicacount", "Replicas on this broker that cannot be used.", c.offline},
 	} {
 		to.put(gauge(f.native, f.help), float64(f.value))
@@ -176,15 +172,17 @@ func (r *Registry) collectCluster(to sink) {
 		to.put(gauge("kafka_broker_info", "1; a living broker.", "id", "address"), 1, number(b.ID), b.Address)
 	}
 	// Kafka's controllers that are not active report zero.
-	topics, partitions, offline, astray := c.Topics, c.Partitions, c.Offline, c.Astray
+	topics, partitions, offline, astray, moving := c.Topics, c.Partitions, c.Offline, c.Astray, c.Moving
 	if !c.Controller {
-		topics, partitions, offline, astray = 0, 0, 0, 0
+		topics, partitions, offline, astray, moving = 0, 0, 0, 0, 0
 	}
 	to.put(gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics of the cluster."), float64(topics))
 	to.put(gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions of the cluster."), float64(partitions))
 	to.put(gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader."), float64(offline))
 	to.put(gauge("kafka_controller_kafkacontroller_preferredreplicaimbalancecount", "Partitions that another replica leads than the preferred one."),
 		float64(astray))
+	to.put(gauge("barnabas_reassigning_partitions", "Partitions of the cluster that are being reassigned."), float64(moving))
+	to.put(gauge("kafka_server_replicamanager_reassigningpartitions", "Partitions of the cluster that are being reassigned."), float64(moving))
 	to.put(gauge("barnabas_controller_epoch", "Epoch of the newest controller that this broker has heard."), float64(c.ControllerEpoch))
 	for _, f := range []struct {
 		native, kafka, help string

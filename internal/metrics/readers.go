@@ -48,8 +48,7 @@ func readPartition(self protocol.BrokerID, tp protocol.TopicPartition, state *me
 	p := Partition{
 		Topic: tp.Topic, Partition: tp.Partition, Offline: offline,
 		Leads: state.Leader == self, Preferred: state.Leader == state.Preferred(), Leader: int32(state.Leader),
-		Replicas: len(state.Replicas) - len(state.Adding), InSync: len(state.ISR), MinInSync: 1,
-		Moving: len(state.Adding)+len(state.Removing) > 0,
+		Replicas: len(state.Replicas), InSync: len(state.ISR), MinInSync: 1,
 	}
 	if l != nil {
 		p.Size = l.Size()

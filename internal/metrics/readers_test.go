@@ -104,7 +104,7 @@ func TestReadPartitions(t *testing.T) {
 		metadata.PutBroker{Broker: &metadata.Broker{ID: 1, Endpoints: []metadata.Endpoint{{Host: "::1", Port: 9092}}}},
 		metadata.PutTopic{Name: "t", ID: P.TopicID{1}, Partitions: []*metadata.Partition{
 			{Leader: 1, Replicas: []P.BrokerID{2, 1}, ISR: []P.BrokerID{1}},
-			{Leader: 2, Replicas: []P.BrokerID{3, 2, 1}, ISR: []P.BrokerID{1, 2}, Adding: []P.BrokerID{3}, Removing: []P.BrokerID{1}},
+			{Leader: 2, Replicas: []P.BrokerID{2, 1}, ISR: []P.BrokerID{1, 2}},
 			{Leader: P.NoBroker, Replicas: []P.BrokerID{3}, ISR: []P.BrokerID{3}},
 		}},
 	)
@@ -117,12 +117,12 @@ func TestReadPartitions(t *testing.T) {
 	offline := func(tp P.TopicPartition) bool { return tp.Partition == 1 }
 	want := []Partition{
 		{Topic: "t", Partition: 0, Size: l.Size(), HighWatermark: 3, End: 3, Leads: true, Leader: 1, Replicas: 2, InSync: 1, MinInSync: 2},
-		{Topic: "t", Partition: 1, Moving: true, Leader: 2, Replicas: 2, InSync: 2, MinInSync: 1, Offline: true},
+		{Topic: "t", Partition: 1, Preferred: true, Leader: 2, Replicas: 2, InSync: 2, MinInSync: 1, Offline: true},
 	}
 	if diff := cmp.Diff(want, slices.Collect(ReadPartitions(1, image, logOf, offline))); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	cluster := Cluster{Brokers: []Broker{{1, "[::1]:9092"}}, ControllerEpoch: int32(image.ControllerEpoch), Topics: 1, Partitions: 3, Offline: 1, Astray: 2}
+	cluster := Cluster{Brokers: []Broker{{1, "[::1]:9092"}}, ControllerEpoch: int32(image.ControllerEpoch), Topics: 1, Partitions: 3, Offline: 1, Astray: 1}
 	if diff := cmp.Diff(cluster, ReadCluster(1, image)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

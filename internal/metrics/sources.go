@@ -62,11 +62,10 @@ type Partition struct {
 	// Leads says that this broker is the leader, Preferred that it should be. Leader is who is, -1 nobody.
 	Leads, Preferred bool
 	Leader           int32
-	// Replicas, InSync and MinInSync are counts; they hold where Leads. A replica that a reassignment adds is no
-	// replica before it has ended.
+	// Replicas, InSync and MinInSync are counts; they hold where Leads.
 	Replicas, InSync, MinInSync int
-	// Offline says that the log cannot be used, Moving that the partition is being reassigned.
-	Offline, Moving bool
+	// Offline says that the log cannot be used.
+	Offline bool
 }
 
 // Directory is one log directory.
@@ -102,10 +101,10 @@ type Cluster struct {
 	Brokers []Broker
 	// ControllerEpoch is that of the newest controller that this broker has heard.
 	ControllerEpoch int32
-	// Controller says that this broker is the active controller. Topics, Partitions, Offline (without a leader) and
-	// Astray (not led by the preferred replica) are shown by it alone.
-	Controller                          bool
-	Topics, Partitions, Offline, Astray int
+	// Controller says that this broker is the active controller. Topics, Partitions, Offline (without a leader), Astray
+	// (not led by the preferred replica) and Moving (being reassigned) are shown by it alone.
+	Controller                                  bool
+	Topics, Partitions, Offline, Astray, Moving int
 	// Elections and Unclean count the leaders that this broker has elected as controller since its start, and those of
 	// them that may lack acknowledged records.
 	Elections, Unclean int64

@@ -28,3 +28,19 @@ func (e *elections) add(written []decided) {
 func (c *Controller) Elections() (all, unclean int64) {
 	return c.elections.all.Load(), c.elections.unclean.Load()
 }
+
+// Moving counts the partitions that are being reassigned; 0 where this controller is not active.
+func (c *Controller) Moving() int {
+	image, n := c.Image(), 0
+	if image == nil {
+		return 0
+	}
+	for _, name := range image.Topics() {
+		for _, p := range image.Topic(name).Partitions {
+			if moving(p) {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -2,7 +2,9 @@ package shard
 
 import (
 	"context"
+	"errors"
 
+	"github.com/barnabas-mq/barnabas/internal/planted"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -166,6 +168,11 @@ func (r *Runtime[M]) Write(ctx context.Context, partition int32, decide func(m M
 // Read runs read in the shard, and returns once all that it can have seen is committed. read must neither
 // change nor keep the machine.
 func (r *Runtime[M]) Read(ctx context.Context, partition int32, read func(m M, now Now) error) error {
+	if planted.In(planted.OpenShard) {
+		var refused error
+		err := r.Peek(ctx, partition, func(m M, now Now) { refused = read(m, now) })
+		return errors.Join(err, refused)
+	}
 	return r.Write(ctx, partition, func(m M, now Now) (Decision, error) { return Decision{}, read(m, now) })
 }
 

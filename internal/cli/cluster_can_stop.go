@@ -85,19 +85,6 @@ func parseBroker(given string) (int32, error) {
 	return int32(id), nil
 }
 
-// parseBrokers reads ids of brokers.
-func parseBrokers(given []string) ([]int32, error) {
-	var ids []int32
-	for _, text := range given {
-		id, err := parseBroker(text)
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
 // completeBrokers lets shells complete the ids of brokers.
 func completeBrokers(c *common) cobra.CompletionFunc {
 	return completeNames(c, func(ctx context.Context, client *admin.Client) ([]string, error) {

@@ -23,7 +23,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		seeds int
 	}{
 		{planted.EarlyAck, "", 50}, {planted.WatermarkCut, "", 100}, {planted.SameEpoch, "", 100},
-		{planted.OldLife, "old life", 100}, {planted.StaleEligible, "", 100}, {planted.OpenShard, "coordinators fail", 100},
+		{planted.OldLife, "old life", 100}, {planted.StaleEligible, "", 300}, {planted.OpenShard, "coordinators fail", 100},
 	} {
 		t.Run(string(bug.name), func(t *testing.T) {
 			t.Parallel()

@@ -68,6 +68,7 @@ func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Ap
 		return l.duplicate(m), l.mustFlush(), nil
 	}
 	if err := l.appendOne(v.Batch, &facts, epoch); err != nil {
+		l.forgetEpochs()
 		return Appended{}, false, err
 	}
 	done := Appended{First: first, Last: facts.last, AppendTime: v.AppendTime, StartOffset: l.StartOffset()}
@@ -149,6 +150,7 @@ func (l *Log) appendFollower(batches []byte) (_ Appended, flush bool, err error)
 	for len(batches) > 0 {
 		set := l.nextSet(batches)
 		if err := l.appendSet(batches[:set.size], set); err != nil {
+			l.forgetEpochs()
 			return done, false, err
 		}
 		if done.First < 0 {
@@ -347,6 +349,15 @@ func (l *Log) mustFlush() bool { return l.guarded.unflushed >= l.config.Load().F
 func (l *Log) beginEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) {
 	if epoch >= 0 && epoch != l.epochs.Load().latest() {
 		l.assignEpoch(epoch, start)
+	}
+}
+
+// forgetEpochs takes back what [Log.beginEpoch] has noted for records that then were not written. The next ones may be of
+// an earlier epoch, as where a disk has had room for a part of what a follower got, and would be refused for ever.
+func (l *Log) forgetEpochs() {
+	if list, changed := l.epochs.Load().truncateEnd(l.EndOffset()); changed {
+		l.epochs.Store(&list)
+		l.guarded.epochsDirty = true
 	}
 }
 

@@ -3,6 +3,7 @@ package log
 import (
 	"bytes"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -198,6 +199,32 @@ func TestAppendFollower(t *testing.T) {
 	}
 	if done, err := follower.AppendFollower(nil); err != nil || done.First != protocol.NoOffset {
 		t.Fatalf("%+v %v", done, err)
+	}
+}
+
+// A follower got batches of two epochs, and its disk had room for none of them. What the leader sends next may be of the
+// first of these epochs again.
+func TestFailedAppendLeavesNoEpoch(t *testing.T) {
+	leader := open(t, testOptions(vfs.NewMemory()))
+	mustAppend(t, leader, idempotent(7, 0, 0, 2), 1)
+	first := readBytes(t, leader, 0, everything)
+	mustAppend(t, leader, idempotent(7, 0, 2, 2), 2)
+	both := readBytes(t, leader, 0, everything)
+	disk := vfs.NewFaulty(vfs.NewMemory())
+	follower := open(t, testOptions(disk))
+	disk.Inject(vfs.Fault{Op: vfs.OpWrite, Path: "*.log", Err: syscall.ENOSPC})
+	if _, err := follower.AppendFollower(both); err == nil {
+		t.Fatal("a full disk takes records")
+	}
+	if _, err := follower.AppendLeader(validated(idempotent(7, 0, 0, 2)), 3); err == nil {
+		t.Fatal("a full disk takes records")
+	}
+	if epoch := follower.LatestEpoch(); epoch != protocol.NoLeaderEpoch {
+		t.Errorf("a log without records is in epoch %d", epoch)
+	}
+	disk.Heal()
+	if done, err := follower.AppendFollower(first); err != nil || done.Last != 1 {
+		t.Fatalf("%+v, %v", done, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -18,8 +19,9 @@ type Obstacle struct {
 	Advice string
 }
 
-// CanStop lists what would suffer if a broker stopped now; none means that it may. The error is about a broker that
-// does not live.
+// CanStop lists what would suffer if a broker stopped now; none means that it may. The error says why that is not
+// known: the broker does not live, nobody could take over from it for want of a controller with its store, or a
+// topic's minimum cannot be read.
 //
 // What suffers already, whatever becomes of this broker, is not listed: see [Client.Status].
 func (c *Client) CanStop(ctx context.Context, broker int32) ([]Obstacle, error) {
@@ -34,14 +36,21 @@ func (c *Client) CanStop(ctx context.Context, broker int32) ([]Obstacle, error) 
 	if !l.Alive(broker) {
 		return nil, fmt.Errorf("there is no broker %d that runs", broker)
 	}
+	if err := c.canElect(ctx, l); err != nil {
+		return nil, err
+	}
 	settings, err := c.topicSettings(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	var all []Obstacle
 	for _, t := range l.Topics {
+		minInSync, err := settings.minimum(t.Name)
+		if err != nil {
+			return nil, err
+		}
 		for _, p := range t.Partitions {
-			if o, ok := obstacle(TopicPartition{t.Name, p.Number}, p, max(settings.minInSync[t.Name], 1), broker); ok {
+			if o, ok := l.obstacle(TopicPartition{t.Name, p.Number}, p, minInSync, broker); ok {
 				all = append(all, o)
 			}
 		}
@@ -50,20 +59,35 @@ func (c *Client) CanStop(ctx context.Context, broker int32) ([]Obstacle, error) 
 	return all, nil
 }
 
-// obstacle says what would become of one partition.
+// canElect says why nobody could take over from a broker that stops. Metadata names a controller also after that has
+// lost its store, so it is asked for something that it answers only with one.
+func (c *Client) canElect(ctx context.Context, l *Layout) error {
+	if l.Cluster.Controller < 0 {
+		return errors.New("there is no controller: nobody could take over from a broker that stops")
+	}
+	asking, cancel := context.WithTimeout(ctx, min(c.timeout, dialTimeout))
+	defer cancel()
+	if _, err := c.Reassignments(asking); err != nil {
+		return fmt.Errorf("no controller with its store answers, nobody could take over from a broker that stops (is ZooKeeper there?): %w", err)
+	}
+	return nil
+}
+
+// obstacle says what would become of one partition. A member of the in-sync set that is not there, or whose disk has
+// failed, does not count: it will leave the set, or could not lead.
 //
 //	replicas  in sync  minimum   without 1
 //	1,2,3     1,2,3    2         nothing happens
 //	1,2,3     1,2      2         acks=all is refused: wait for 3
 //	1,2       1,2      2         acks=all is refused: the minimum leaves no room for any stop
 //	1         1        1         offline
-func obstacle(at TopicPartition, p Partition, minInSync int, broker int32) (Obstacle, bool) {
-	left := less(p.ISR, []int32{broker})
+func (l *Layout) obstacle(at TopicPartition, p Partition, minInSync int, broker int32) (Obstacle, bool) {
+	left := slices.DeleteFunc(less(p.ISR, []int32{broker}), func(id int32) bool { return !l.Alive(id) || slices.Contains(p.Offline, id) })
 	if !slices.Contains(p.ISR, broker) || len(left) >= minInSync && len(left) > 0 {
 		return Obstacle{}, false
 	}
 	o := Obstacle{TopicPartition: at, ISR: p.ISR, MinInSync: minInSync, Offline: len(left) == 0}
-	behind := less(p.Replicas, p.ISR)
+	behind := less(less(p.Replicas, left), []int32{broker})
 	switch {
 	case len(p.Replicas) == 1:
 		o.Advice = fmt.Sprintf("it has no other replica: barnabas topic set-replication %s 3, or barnabas cluster drain %d --replicas", at.Topic, broker)

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -128,11 +129,13 @@ func (c *Client) Status(ctx context.Context, observe bool) (*Status, error) {
 // topicSettings is what matters here of topics' properties.
 type topicSettings struct {
 	minInSync map[string]int
+	// failed says why a topic's minimum is not known.
+	failed    map[string]error
 	throttled []string
 }
 
 func (c *Client) topicSettings(ctx context.Context, l *Layout) (topicSettings, error) {
-	settings := topicSettings{minInSync: map[string]int{}}
+	settings := topicSettings{minInSync: map[string]int{}, failed: map[string]error{}}
 	var names []string
 	for _, t := range l.Topics {
 		names = append(names, t.Name)
@@ -145,16 +148,34 @@ func (c *Client) topicSettings(ctx context.Context, l *Layout) (topicSettings, e
 		return settings, err
 	}
 	for _, r := range resources {
-		for _, e := range r.Entries {
-			if n, err := strconv.Atoi(e.Text()); e.Name == "min.insync.replicas" && err == nil {
-				settings.minInSync[r.Name] = n
-			}
-		}
-		if own := r.Own(); own[throttledReplicas[0]] != "" || own[throttledReplicas[1]] != "" {
-			settings.throttled = append(settings.throttled, r.Name)
-		}
+		settings.take(r)
 	}
 	return settings, nil
+}
+
+// take adds one topic.
+func (s *topicSettings) take(r Resource) {
+	s.failed[r.Name] = r.Err
+	if r.Err == nil {
+		s.failed[r.Name] = errNoAnswer
+	}
+	for _, e := range r.Entries {
+		if n, err := strconv.Atoi(e.Text()); e.Name == "min.insync.replicas" && err == nil {
+			s.minInSync[r.Name] = n
+			delete(s.failed, r.Name)
+		}
+	}
+	if own := r.Own(); own[throttledReplicas[0]] != "" || own[throttledReplicas[1]] != "" {
+		s.throttled = append(s.throttled, r.Name)
+	}
+}
+
+// minimum is min.insync.replicas of a topic, or why it is not known; of one that has just been deleted it is 1.
+func (s *topicSettings) minimum(topic string) (int, error) {
+	if err := s.failed[topic]; err != nil && CodeName(err) != "UNKNOWN_TOPIC_OR_PARTITION" {
+		return 0, fmt.Errorf("min.insync.replicas of topic %s is not known: %w", topic, err)
+	}
+	return max(s.minInSync[topic], 1), nil
 }
 
 // members counts what brokers have.

@@ -2,10 +2,12 @@ package admin
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -82,21 +84,50 @@ func TestObstacles(t *testing.T) {
 		replicas, isr []int32
 		least         int
 		want          string
+		failed        []int32
 	}{
-		{[]int32{1, 2, 3}, []int32{1, 2, 3}, 2, ""},
-		{[]int32{1, 2, 3}, []int32{2, 3}, 2, ""}, // it is out already
-		{[]int32{2, 3}, []int32{2}, 2, ""},
-		{[]int32{1, 2, 3}, []int32{1, 2}, 2, "refused: wait until 3 is in sync again"},
-		{[]int32{1, 2, 3}, []int32{1}, 1, "offline: wait until 2,3 are in sync again"},
-		{[]int32{1, 2}, []int32{1, 2}, 2, "refused: min.insync.replicas=2 leaves no room with 2 replicas: barnabas topic set-replication t 3"},
-		{[]int32{1}, []int32{1}, 1, "offline: it has no other replica: barnabas topic set-replication t 3, or barnabas cluster drain 1 --replicas"},
+		{[]int32{1, 2, 3}, []int32{1, 2, 3}, 2, "", nil},
+		{[]int32{1, 2, 3}, []int32{2, 3}, 2, "", nil}, // it is out already
+		{[]int32{2, 3}, []int32{2}, 2, "", nil},
+		{[]int32{1, 2, 3}, []int32{1, 2}, 2, "refused: wait until 3 is in sync again", nil},
+		{[]int32{1, 2, 3}, []int32{1}, 1, "offline: wait until 2,3 are in sync again", nil},
+		{[]int32{1, 2}, []int32{1, 2}, 2, "refused: min.insync.replicas=2 leaves no room with 2 replicas: barnabas topic set-replication t 3", nil},
+		{[]int32{1}, []int32{1}, 1, "offline: it has no other replica: barnabas topic set-replication t 3, or barnabas cluster drain 1 --replicas", nil},
+		// A member that has died a moment ago, or whose disk has failed, does not survive the stop.
+		{[]int32{1, 9, 2}, []int32{1, 9, 2}, 2, "refused: wait until 9 is in sync again", nil},
+		{[]int32{1, 9}, []int32{1, 9}, 1, "offline: wait until 9 is in sync again", nil},
+		{[]int32{1, 2, 3}, []int32{1, 2, 3}, 2, "refused: wait until 3 is in sync again", []int32{3}},
 	} {
 		got := ""
-		if o, ok := obstacle(at, Partition{Replicas: test.replicas, ISR: test.isr}, test.least, 1); ok {
+		if o, ok := livingOnly(1, 2, 3).obstacle(at, Partition{Replicas: test.replicas, ISR: test.isr, Offline: test.failed}, test.least, 1); ok {
 			got = map[bool]string{true: "offline: ", false: "refused: "}[o.Offline] + o.Advice
 		}
 		if got != test.want {
 			t.Errorf("replicas %v, in sync %v of %d:\ngot  %s\nwant %s", test.replicas, test.isr, test.least, got, test.want)
+		}
+	}
+}
+
+// A minimum that nobody tells is not 1.
+func TestUnknownMinimumIsAnError(t *testing.T) {
+	two := "2"
+	settings := topicSettings{minInSync: map[string]int{}, failed: map[string]error{}}
+	for _, r := range []Resource{
+		{Name: "known", Entries: []ConfigEntry{{Name: "min.insync.replicas", Value: &two}}},
+		{Name: "refused", Err: kerr.TopicAuthorizationFailed},
+		{Name: "silent"},
+		{Name: "deleted", Err: kerr.UnknownTopicOrPartition},
+	} {
+		settings.take(r)
+	}
+	for topic, want := range map[string]string{
+		"known": "2", "deleted": "1",
+		"refused": "min.insync.replicas of topic refused is not known: " + kerr.TopicAuthorizationFailed.Error(),
+		"silent":  "min.insync.replicas of topic silent is not known: " + errNoAnswer.Error(),
+	} {
+		got, err := settings.minimum(topic)
+		if said := strconv.Itoa(got); said != want && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %d, %v", topic, got, err)
 		}
 	}
 }

@@ -125,6 +125,11 @@ func (h *history) order(tp topicPartition, found []identity, seen map[identity]t
 // was read from the leaders. It needs brokers that have stopped. replicas are where each partition lies.
 func checkLogs(brokers []*broker, replicas map[topicPartition][]int32, found map[topicPartition][]identity) (string, error) {
 	copies := 0
+	for tp := range found {
+		if len(replicas[tp]) == 0 {
+			return "", fmt.Errorf("nobody says where %v lies", tp)
+		}
+	}
 	for tp, ids := range replicas {
 		var first map[int64]record.Batch
 		for _, id := range ids {
@@ -220,7 +225,7 @@ func readLog(folder string) (map[int64]record.Batch, error) {
 // placement is which brokers hold the partitions of the load.
 func (l *load) placement(ctx context.Context) (map[topicPartition][]int32, error) {
 	topics, err := l.admin.ListTopics(ctx, orders, moved)
-	if err != nil {
+	if err = errors.Join(err, topics.Error()); err != nil {
 		return nil, err
 	}
 	replicas := map[topicPartition][]int32{}

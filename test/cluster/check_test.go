@@ -56,3 +56,10 @@ func TestCheckLogsFindsWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckLogsNeedsAllPartitions(t *testing.T) {
+	_, err := checkLogs(nil, map[topicPartition][]int32{}, map[topicPartition][]identity{one: {{1, 1}}})
+	if err == nil || !strings.Contains(err.Error(), "nobody says where orders-1 lies") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -173,7 +174,7 @@ func (h *history) high(tp topicPartition, m mark) {
 	h.marks++
 }
 
-// observed counts a look at ZooKeeper's tree.
+// observed counts a look at ZooKeeper's tree that has seen something.
 func (h *history) observed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,6 +203,29 @@ func (h *history) unservedSince(topic string, since time.Time) error {
 		if tp.topic == topic && a.submitted.After(since) {
 			return fmt.Errorf("%v: something was acknowledged that was produced %v after nobody could acknowledge any more", tp, a.submitted.Sub(since))
 		}
+	}
+	return nil
+}
+
+// leastRecords is how many records must have been acknowledged in each round, and leastReads read, on average: a run
+// with less proves nothing.
+const (
+	leastRecords = 200
+	leastReads   = 100
+)
+
+// enough fails where too little was done to prove anything. watched says that somebody was to look at the tree.
+func (h *history) enough(rounds int, watched bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.acks < leastRecords*rounds || h.reads < leastReads*rounds {
+		return fmt.Errorf("%d records acknowledged and %d read in %d rounds prove nothing", h.acks, h.reads, rounds)
+	}
+	if h.marks == 0 {
+		return errors.New("nobody has seen a high watermark, which proves nothing of them")
+	}
+	if watched && h.trees == 0 {
+		return errors.New("nobody has seen ZooKeeper's tree, which proves nothing of epochs and in-sync sets")
 	}
 	return nil
 }

@@ -103,3 +103,27 @@ func TestHistoryFindsContradictions(t *testing.T) {
 		})
 	}
 }
+
+func TestTooLittleProvesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil     func(*history)
+		unwatched bool
+		want      string
+	}{
+		"enough":                     {spoil: func(*history) {}},
+		"few records":                {spoil: func(h *history) { h.acks-- }, want: "399 records acknowledged and 200 read in 2 rounds"},
+		"few readers":                {spoil: func(h *history) { h.reads-- }, want: "400 records acknowledged and 199 read in 2 rounds"},
+		"no watermark":               {spoil: func(h *history) { h.marks = 0 }, want: "a high watermark"},
+		"no look at the tree":        {spoil: func(h *history) { h.trees = 0 }, want: "ZooKeeper's tree"},
+		"a tree that nobody watches": {spoil: func(h *history) { h.trees = 0 }, unwatched: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := history{acks: 2 * leastRecords, reads: 2 * leastReads, marks: 1, trees: 1}
+			c.spoil(&h)
+			err := h.enough(2, !c.unwatched)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -21,7 +21,8 @@
 //   - after each fault, every partition is acknowledged again, and every in-sync set is whole
 //   - descriptors and goroutines come back to where they were
 //
-// The fault happened and the load ran, as the counts say, which it fails without.
+// It fails as well where the counts say that a round broke nothing, that the load hardly ran, or that nobody saw a high
+// watermark or ZooKeeper's tree.
 package main
 
 import (

@@ -103,6 +103,7 @@ func newTreeView(h *history) *treeView {
 // look takes one picture of the tree.
 func (v *treeView) look(partitions []protocol.TopicPartition, results []coordination.GetResult) {
 	if results[0].Err == nil {
+		v.history.observed()
 		epoch, err := znode.DecodeControllerEpoch(results[0].Data)
 		if err != nil || epoch < v.controller {
 			v.history.contradict("the controller epoch is %q after %d", results[0].Data, v.controller)
@@ -114,7 +115,6 @@ func (v *treeView) look(partitions []protocol.TopicPartition, results []coordina
 			v.state(tp, results[i+1].Data)
 		}
 	}
-	v.history.observed()
 }
 
 // state compares a partition's state with those before it: epochs do not fall, an epoch has one leader, and the

@@ -16,9 +16,6 @@ func clusterScenarios() []*scenario {
 	for _, one := range cluster.Scenarios() {
 		all = append(all, &scenario{name: one.Name, what: one.What, run: func(c *comparison, s *scenario) error {
 			for _, side := range c.chosen([]string{results.Kafka, results.Barnabas}) {
-				if err := c.settle(); err != nil {
-					return err
-				}
 				if err := c.runCluster(s, one, side); err != nil {
 					return err
 				}
@@ -39,7 +36,7 @@ func (c *comparison) runCluster(s *scenario, one cluster.Scenario, side string) 
 		return err
 	}
 	round := 0
-	return one.Measure(c.ctx, three, c.rounds, func(figures ...cluster.Figure) {
+	return one.Measure(c.ctx, three, c.rounds, c.settle, func(figures ...cluster.Figure) {
 		round++
 		for _, f := range figures {
 			m := measure{name: f.Name, unit: f.Unit, more: f.More, value: f.Value}

@@ -49,10 +49,10 @@ func (s *Stage) Produce(ctx context.Context, size int, records int64, goal goals
 	}, nil
 }
 
-// newClient is one with franz-go's defaults.
+// newClient is one that compresses nothing, as those of the loads on one broker: franz-go's default is snappy.
 func newClient(c *servers.Cluster, options ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(options, kgo.SeedBrokers(c.Bootstrap()...), kgo.DisableClientMetrics(),
-		kgo.AllowIdempotentProduceCancellation())...)
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.AllowIdempotentProduceCancellation())...)
 }
 
 // loadTopic creates a topic and waits until it can be written to.

@@ -62,10 +62,10 @@ func create(ctx context.Context, s *Stage) ([]Figure, error) {
 
 func stop(ctx context.Context, s *Stage) ([]Figure, error) { return s.Stop(ctx) }
 
-// Measure runs the scenario on a running cluster that nothing else was done with, and calls each with the figures of
-// every round. The rounds use the same brokers, one after the other; where the brokers are to be warm, one comes before
-// that does not count.
-func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, each func(...Figure)) error {
+// Measure runs the scenario on a running cluster that nothing else was done with: it calls before ahead of every round,
+// and each with the figures of it. The rounds use the same brokers, one after the other; where the brokers are to be
+// warm, one comes before that does not count.
+func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, before func() error, each func(...Figure)) error {
 	stage, err := NewStage(ctx, c)
 	if err != nil {
 		return err
@@ -82,6 +82,9 @@ func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, e
 		}
 	}
 	for round := range rounds {
+		if err := before(); err != nil {
+			return err
+		}
 		figures, err := s.round(ctx, stage)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round+1, err)

@@ -154,8 +154,11 @@ func echoStream(ctx context.Context, conn net.Conn, stream perf.Stream, received
 	message := make([]byte, stream.Size)
 	for i := range total {
 		stamp := pace.Await(ctx, i).Sub(began).Nanoseconds()
-		if i < stream.Warmup {
+		switch {
+		case i < stream.Warmup:
 			stamp = -1
+		case i == stream.Warmup:
+			pace.Forget()
 		}
 		binary.BigEndian.PutUint64(message, uint64(stamp))
 		if _, err := conn.Write(message); err != nil {

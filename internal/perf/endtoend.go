@@ -95,7 +95,8 @@ func (e *endToEnd) send(ctx context.Context, producer *kgo.Client) {
 	for i := int64(0); i < e.stream.Warmup+e.stream.Records && ctx.Err() == nil; i++ {
 		due := pace.Await(ctx, i)
 		if i == e.stream.Warmup {
-			pace.late, started = 0, due
+			pace.Forget()
+			started = due
 		}
 		counts := i >= e.stream.Warmup
 		stamp := int64(-1)

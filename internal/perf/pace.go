@@ -40,5 +40,8 @@ func (p *Pace) Await(ctx context.Context, i int64) time.Time {
 	return due
 }
 
+// Forget forgets how late things were, where the first of them do not count.
+func (p *Pace) Forget() { p.late = 0 }
+
 // Late is by how much a thing was let through after its time, at most: what the generator itself adds to latencies.
 func (p *Pace) Late() time.Duration { return p.late }

@@ -141,6 +141,9 @@ func TestPace(t *testing.T) {
 	if p.Late() < 0 {
 		t.Errorf("late by %s", p.Late())
 	}
+	if p.Forget(); p.Late() != 0 {
+		t.Errorf("late by %s after nothing", p.Late())
+	}
 }
 
 func TestValues(t *testing.T) {

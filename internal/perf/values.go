@@ -19,7 +19,8 @@ func Letters(size int, seed uint64) func(i int64) []byte {
 	}
 }
 
-// Noise makes values of random bytes, which no codec makes smaller, cut out of one long piece.
+// Noise makes values of random bytes, cut out of one long piece. No codec makes one of them smaller; of a batch longer than
+// some tens of KiB it finds parts twice, as values overlap.
 func Noise(size int, seed uint64) func(i int64) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	noise := make([]byte, size+1<<16)

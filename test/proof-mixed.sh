@@ -26,7 +26,7 @@ leads() { "$work/ours/kafka-topics.sh" --bootstrap-server "$BOOTSTRAP" --describ
 
 # kill_broker ID: kill -9, and its session has ended
 kill_broker() {
-  if [ "$1" = 3 ]; then test/peers/peers kill proof-mixed; else test/brokers kill "$work/mixed" "$1"; fi
+  if [ "$1" = 3 ]; then test/peers/peers kill proof-mixed; else test/brokers kill "$work/mixed" "$1"; fi || return 1
   await "$(seq 3 | grep -v "$1" | paste -s -d ' ')" registered
 }
 
@@ -83,7 +83,8 @@ consumed_all() { # TOPIC
 
 stage_mixed() {
   say "mixed"
-  java_ready "a cluster with Apache Kafka" && zookeeper_ready || return
+  local what="a cluster with Apache Kafka"
+  java_ready "$what" && peer_ready "$what" kafka-3.9 && kcat_ready "$what" && store_ready "$what" || return
   local settings=(default.replication.factor=3 min.insync.replicas=2 zookeeper.session.timeout.ms=6000 offsets.topic.num.partitions=4
     offsets.topic.replication.factor=3 leader.imbalance.check.interval.seconds=2 replica.lag.time.max.ms=10000)
   # shellcheck disable=SC2046

@@ -2,7 +2,7 @@
 
 # cluster_of_three NAME [ARGS...]: a cluster whose topics have three replicas; sets BOOTSTRAP
 cluster_of_three() {
-  zookeeper_ready || { missing "$1: there is no ZooKeeper, or no Java"; return 1; }
+  store_ready "$1" || return
   start_cluster "$work/$1" 3 --override default.replication.factor=3 --override group.initial.rebalance.delay.ms=0 "${@:2}" ||
     { bad "start of a cluster for $1"; return 1; }
 }
@@ -17,7 +17,8 @@ stage_kgo() {
 # Kafka's tools of 3.9 and 4.4, against three brokers of Kafka 3.9 and against three of ours
 stage_tools_cluster() {
   say "tools, on clusters"
-  java_ready "the comparison of tools on clusters" && zookeeper_ready && test/peers/peers fetch kafka-3.9 || return
+  local what="the comparison of tools on clusters"
+  java_ready "$what" && store_ready "$what" && peer_ready "$what" kafka-3.9 || return
   local settings=(default.replication.factor=3 num.partitions=3 offsets.topic.num.partitions=3 offsets.topic.replication.factor=3
     auto.leader.rebalance.enable=false group.initial.rebalance.delay.ms=0 offsets.retention.check.interval.ms=86400000) id version
   # shellcheck disable=SC2046
@@ -45,7 +46,7 @@ stage_clients_cluster() {
 # Batches that read all of a topic while others write it and a stream follows it.
 stage_beside() {
   say "batches beside a stream"
-  java_ready "Spark" && command -v kcat >/dev/null && cluster_of_three beside --override min.insync.replicas=2 || return
+  java_ready "batches beside a stream" && kcat_ready "batches beside a stream" && cluster_of_three beside --override min.insync.replicas=2 || return
   "$BARNABAS" topic create beside --partitions 6 -b "$BOOTSTRAP" >/dev/null || bad "topic"
   local stop=$work/beside.stop writer
   {

@@ -151,7 +151,8 @@ refuses_nothing() {
 
 stage_files() {
   say "files"
-  java_ready "the reading of our files by Apache Kafka" && test/peers/peers fetch kafka-3.9 && test/peers/peers fetch zookeeper || return
+  local what="the reading of our files by Apache Kafka"
+  java_ready "$what" && peer_ready "$what" kafka-3.9 && peer_ready "$what" zookeeper || return
   built || { bad build; return; }
   written_by_us "$work/files" || { bad "a directory to read"; stop_broker; return; }
   check "kafka-dump-log reads all of it" dumped "$work/files"

@@ -67,7 +67,7 @@ roll() {
 
 stage_rolling() {
   say "rolling restart"
-  java_ready "a rolling restart" && cluster_of_three rolling --override min.insync.replicas=2 --override num.partitions=6 || return
+  java_ready "a rolling restart" && kcat_ready "a rolling restart" && cluster_of_three rolling --override min.insync.replicas=2 --override num.partitions=6 || return
   local topic client=()
   background=()
   "$BARNABAS" link "$work/ours" >/dev/null

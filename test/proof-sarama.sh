@@ -27,7 +27,7 @@ sarama() {
 
 stage_sarama() {
   say "sarama"
-  java_ready "Sarama's suite" && zookeeper_ready || return
+  java_ready "Sarama's suite" && store_ready "Sarama's suite" || return
   test/peers/peers bin kafka-4.4 "$work/java" && start_toxiproxy || { bad "what Sarama's suite needs"; return; }
   start_cluster "$work/sarama" 5 --override default.replication.factor=2 --override offsets.topic.replication.factor=2 \
     --override 'broker.rack={id}' --override replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector \

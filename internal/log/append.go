@@ -68,7 +68,6 @@ func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Ap
 		return l.duplicate(m), l.mustFlush(), nil
 	}
 	if err := l.appendOne(v.Batch, &facts, epoch); err != nil {
-		l.forgetEpochs()
 		return Appended{}, false, err
 	}
 	done := Appended{First: first, Last: facts.last, AppendTime: v.AppendTime, StartOffset: l.StartOffset()}
@@ -352,8 +351,9 @@ func (l *Log) beginEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) {
 	}
 }
 
-// forgetEpochs takes back what [Log.beginEpoch] has noted for records that then were not written. The next ones may be of
-// an earlier epoch, as where a disk has had room for a part of what a follower got, and would be refused for ever.
+// forgetEpochs takes back what [Log.beginEpoch] has noted for records that a follower got and then could not write. The
+// next ones may be of an earlier epoch, and would be refused for ever. A leader's epoch stays: it begins at the log end,
+// with or without records (see [Log.AssignEpoch]).
 func (l *Log) forgetEpochs() {
 	if list, changed := l.epochs.Load().truncateEnd(l.EndOffset()); changed {
 		l.epochs.Store(&list)

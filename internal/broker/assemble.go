@@ -58,12 +58,13 @@ func (b *Broker) assemble(ctx, _ context.Context) error {
 	return nil
 }
 
-// logEnd says what this broker has of a partition; where it has no log that can be used, nothing.
+// logEnd says what this broker has of a partition. Where it cannot know, as the log may be in a directory that does not
+// work, it says nothing. That it has none, as of a partition of an internal topic that was never used, is an answer, too.
 func (b *Broker) logEnd(tp protocol.TopicPartition) (protocol.LeaderEpoch, protocol.Offset, bool) {
 	if l := b.dirs.Get(tp); l != nil {
 		return l.LatestEpoch(), l.EndOffset(), true
 	}
-	return 0, 0, false
+	return protocol.NoLeaderEpoch, 0, b.dirs.Absent(tp)
 }
 
 // minInSync is min.insync.replicas of a topic.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
 // logEnd is what one replica holds, in that life of its broker.
@@ -21,14 +22,16 @@ type logEnd struct {
 //
 //	1: epoch 4, end 120   2: epoch 5, end 110   3: epoch 5, end 117   ──▶ 3
 //
-// With one of them missing nobody can tell, and all is false. Where they are all there and have not said yet
-// what they have there is no state in the verdict: they are asked by an order without a leader, and their
+// With one of them missing nobody can tell, and all is false. Replicas outside of the set that live are asked as well:
+// one that left it, or is not taken for eligible any more, may hold what the members have lost. Where not all have said
+// yet what they have there is no state in the verdict: they are asked by an order without a leader, and their
 // answers make this controller decide again.
 func (c *cluster) recover(tp P.TopicPartition, p *metadata.Partition) (v verdict, all bool) {
 	ids := slices.Concat(p.ISR, without(p.Eligible, p.ISR))
 	if len(p.ISR) == 0 || slices.ContainsFunc(ids, func(id P.BrokerID) bool { return c.standing(p, id) != bounced }) {
 		return verdict{}, false
 	}
+	ids = slices.Concat(ids, without(c.telling(p), ids))
 	if len(ids) == 1 {
 		return c.lead(p, c.pick(p, ids), "elected although no replica stopped cleanly"), true
 	}
@@ -47,6 +50,11 @@ func (c *cluster) recover(tp P.TopicPartition, p *metadata.Partition) (v verdict
 		}
 	}
 	return c.lead(p, c.pick(p, best), "elected since it holds most, although no replica stopped cleanly"), true
+}
+
+// telling lists the replicas whose brokers live and say where their logs end, which those of Kafka's do not.
+func (c *cluster) telling(p *metadata.Partition) []P.BrokerID {
+	return slices.DeleteFunc(c.able(p, p.Replicas), func(id P.BrokerID) bool { return c.stops[id] == znode.StopUnknown })
 }
 
 // learnEnds notes what replicas of a broker hold, and decides about their partitions.

@@ -144,6 +144,13 @@ func (s *Set) blind() *directory {
 	return nil
 }
 
+// Absent reports whether there is for certain no log of a partition: none is known, and no directory that could not be
+// read may hold one.
+func (s *Set) Absent(tp protocol.TopicPartition) bool {
+	d, _ := s.foundAt(tp)
+	return s.entry(tp) == nil && d == nil && s.blind() == nil
+}
+
 // candidates are the directories that work, in the order in which they are tried: the one that was asked
 // for, then by how few partitions they have. Cordoned ones are taken only if there is no other.
 func (s *Set) candidates(tp protocol.TopicPartition, counts map[*directory]int) []*directory {

@@ -255,8 +255,8 @@ func factsOfBatch(b record.Batch) (batchFacts, error) {
 	return f, err
 }
 
-// write puts whole batches behind the published ones. What a failed write left there is written over by the
-// next one; readers never see it.
+// write puts whole batches behind the published ones. What a failed write left there is cut first, though readers never
+// see it: whole batches of it, behind those that are written now, would look to recovery like the log's own.
 func (l *Log) write(b []byte, last protocol.Offset) error {
 	s := l.active()
 	invariant.That(s.relative(last) <= maxRelativeOffset, "append that does not fit into its segment's offsets")
@@ -266,6 +266,11 @@ func (l *Log) write(b []byte, last protocol.Offset) error {
 	}
 	defer f.release()
 	l.guarded.changed = true
+	if l.guarded.tail.garbage {
+		if err := l.giveBack(f, s); err != nil {
+			return l.ioError("append to", err)
+		}
+	}
 	l.reserve(f, s, int64(len(b)))
 	if _, err := f.WriteAt(b, s.size.Load()); err != nil {
 		l.guarded.tail.garbage = true

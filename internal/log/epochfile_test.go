@@ -1,8 +1,10 @@
 package log
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -70,5 +72,57 @@ func TestEpochsFileComesBeforeWhatIsTrusted(t *testing.T) {
 				t.Errorf("the file holds %q", got)
 			}
 		})
+	}
+}
+
+// A leader of epoch 6 got no record, and the file says so. It then follows a leader whose epoch 5 is longer: epoch 5 goes
+// on, and still begins where it began.
+func TestEpochGoesOnBehindOneWithoutRecords(t *testing.T) {
+	leader := open(t, testOptions(vfs.NewMemory()))
+	mustAppend(t, leader, sized(200), 3)
+	mustAppend(t, leader, sized(200), 5)
+	cut := leader.EndOffset()
+	mustAppend(t, leader, sized(200), 5)
+	mustAppend(t, leader, sized(200), 7)
+	_, want := leader.EndOffsetForEpoch(3)
+	for _, trust := range []Trust{SameBoot, Scan} {
+		t.Run(fmt.Sprint(trust), func(t *testing.T) {
+			o := testOptions(vfs.NewMemory())
+			l := open(t, o)
+			if _, err := l.AppendFollower(readBytes(t, leader, 0, cut)); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(l.AssignEpoch(6, l.EndOffset()), l.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			l.CloseUnclean()
+			o.Trust = trust
+			l = open(t, o)
+			if _, err := l.AppendFollower(readBytes(t, leader, cut, everything)); err != nil {
+				t.Fatal(err)
+			}
+			l.CloseUnclean()
+			l = open(t, o)
+			if _, got := l.EndOffsetForEpoch(3); got != want {
+				t.Errorf("epoch 3 ends at %d, and not at %d", got, want)
+			}
+		})
+	}
+}
+
+// The epoch of a leadership stays noted where its first record finds no room.
+func TestEpochOfALeadershipStays(t *testing.T) {
+	disk := vfs.NewFaulty(vfs.NewMemory())
+	l := open(t, testOptions(disk))
+	mustAppend(t, l, sized(200), 4)
+	if err := l.AssignEpoch(6, l.EndOffset()); err != nil {
+		t.Fatal(err)
+	}
+	disk.Inject(vfs.Fault{Op: vfs.OpWrite, Path: "*.log", Err: syscall.ENOSPC})
+	if _, err := l.AppendLeader(validated(sized(200)), 6); err == nil {
+		t.Fatal("a full disk takes records")
+	}
+	if epoch, end := l.EndOffsetForEpoch(5); epoch != 4 || end != 1 {
+		t.Errorf("epoch 5 ends in epoch %d at %d", epoch, end)
 	}
 }

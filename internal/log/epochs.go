@@ -67,8 +67,11 @@ func (list epochs) assign(epoch protocol.LeaderEpoch, start protocol.Offset) (_ 
 		return list, false
 	}
 	keep := len(list)
-	for keep > 0 && (list[keep-1].epoch >= epoch || list[keep-1].start >= start) {
+	for keep > 0 && (list[keep-1].epoch > epoch || list[keep-1].start >= start) {
 		keep--
+	}
+	if keep > 0 && list[keep-1].epoch == epoch {
+		return list[:keep:keep], true // it goes on behind what was noted of later ones
 	}
 	return append(list[:keep:keep], epochEntry{epoch, start}), true
 }

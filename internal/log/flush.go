@@ -62,13 +62,12 @@ func (l *Log) syncInPlace(w flushWork) error {
 		}
 		renamed := l.Dir() != dir
 		l.unlock()
-		if renamed {
-			continue
-		}
-		if failed != nil {
+		switch {
+		case failed != nil && !(renamed && errors.Is(failed, fs.ErrNotExist)):
 			return l.ioError("flush", failed)
+		case !renamed:
+			return nil
 		}
-		return nil
 	}
 }
 

@@ -225,6 +225,40 @@ func TestFailedAppendLeavesNoEpoch(t *testing.T) {
 	}
 }
 
+// Batches of an old leader were stored and not published, as the disk was full in the middle of them. Those of the new
+// leader are written in their place, and what stood behind must not come back as if the new one had written it.
+func TestFailedAppendLeavesNoBatches(t *testing.T) {
+	old, next := open(t, testOptions(vfs.NewMemory())), open(t, testOptions(vfs.NewMemory()))
+	mustAppend(t, old, sized(200), 5)
+	mustAppend(t, next, sized(200), 5)
+	cut := old.EndOffset()
+	for range 3 {
+		mustAppend(t, old, sized(200), 5)
+	}
+	mustAppend(t, next, sized(200), 7)
+	disk := vfs.NewFaulty(vfs.NewMemory())
+	o := testOptions(disk)
+	l := open(t, o)
+	first := readBytes(t, old, 0, cut)
+	if _, err := l.AppendFollower(first); err != nil {
+		t.Fatal(err)
+	}
+	disk.Inject(vfs.Fault{Op: vfs.OpWrite, Path: "*.log", Err: syscall.ENOSPC, Short: 2*len(first) + 10})
+	if _, err := l.AppendFollower(readBytes(t, old, cut, everything)); err == nil {
+		t.Fatal("a full disk takes records")
+	}
+	disk.Heal()
+	if _, err := l.AppendFollower(readBytes(t, next, cut, everything)); err != nil {
+		t.Fatal(err)
+	}
+	end := l.EndOffset()
+	l.CloseUnclean()
+	o.Trust = SameBoot
+	if l = open(t, o); l.EndOffset() != end {
+		t.Errorf("the log ended at %d before a kill, and ends at %d after it", end, l.EndOffset())
+	}
+}
+
 // TestFollowerFarGap: a gap that a segment's offsets cannot hold rolls to a new one.
 func TestFollowerFarGap(t *testing.T) {
 	fs := vfs.NewMemory()

@@ -256,6 +256,30 @@ func TestZstdOfEverySize(t *testing.T) {
 	}
 }
 
+// A reader that has seen enough of a large payload leaves its stream; the decoder must do for the next payload, which is
+// decompressed at once.
+func TestZstdStreamLeftEarly(t *testing.T) {
+	var d Decompressor
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, small := encoder.EncodeAll(sample(2*wholeMax, 1), nil), sample(1000, 2)
+	for range 2 {
+		s, err := d.open(Zstd, large, guarded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunk, err := s.source.next(); err != nil || len(chunk) == 0 {
+			t.Fatal(len(chunk), err)
+		}
+		d.close(s)
+		if got, err := decompress(&d, Zstd, encoder.EncodeAll(small, nil), guarded); err != nil || !bytes.Equal(got, small) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+}
+
 // streamedZstd compresses without saying the size.
 func streamedZstd(t *testing.T, encoder *zstd.Encoder, plain []byte) []byte {
 	var out bytes.Buffer

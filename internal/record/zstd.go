@@ -160,7 +160,12 @@ func (z *zstdSource) whole() ([]byte, bool) {
 }
 
 func (z *zstdSource) release() {
-	z.payload = nil
+	if z.state == zstdStreamed && z.heavy == nil {
+		// A stream that is left early keeps the decoder's one worker, for which whole would wait for ever. Without a
+		// reader, which is no error, it is stopped.
+		_ = z.decoder.Reset(nil)
+	}
+	z.payload, z.state = nil, zstdUntried
 	z.reader.Reset(nil)
 	z.large = false
 	if z.heavy != nil {

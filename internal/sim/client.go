@@ -22,8 +22,8 @@ type client struct {
 	world    *world
 	host     string
 	channels map[int32]*peer.Channel
-	leaders  map[protocol.TopicPartition]int32
-	asked    uint64 // how often a broker was asked that the dice chose
+	leaders  map[protocol.TopicPartition]leadership // the newest that it was told of
+	asked    uint64                                 // how often a broker was asked that the dice chose
 
 	// doing is for the report about a run that does not end well.
 	doing struct {
@@ -36,8 +36,15 @@ type client struct {
 	}
 }
 
+// leadership is what a client knows of who leads a partition.
+type leadership struct {
+	topic  [16]byte // its id
+	epoch  int32
+	broker int32 // -1 where nobody leads, or it has to be asked for again
+}
+
 func newClient(w *world, host string) *client {
-	c := &client{world: w, host: host, channels: map[int32]*peer.Channel{}, leaders: map[protocol.TopicPartition]int32{}}
+	c := &client{world: w, host: host, channels: map[int32]*peer.Channel{}, leaders: map[protocol.TopicPartition]leadership{}}
 	w.clients = append(w.clients, c)
 	return c
 }
@@ -69,10 +76,11 @@ func (c *client) ask(ctx context.Context, broker int32, q kmsg.Request) (kmsg.Re
 	return answer, err
 }
 
-// refresh asks a broker who leads a topic.
+// refresh asks a broker who leads a topic. What it says of an older leader epoch than the client has heard of does not
+// count, as with real clients: it may be cut off.
 func (c *client) refresh(ctx context.Context, name string) error {
 	q := kmsg.NewPtrMetadataRequest()
-	q.Version = 9
+	q.Version = 12
 	q.Topics = []kmsg.MetadataRequestTopic{{Topic: &name}}
 	answer, err := c.ask(ctx, c.anybody(), q)
 	if err != nil {
@@ -84,10 +92,14 @@ func (c *client) refresh(ctx context.Context, name string) error {
 		}
 		for _, p := range t.Partitions {
 			tp := protocol.TopicPartition{Topic: *t.Topic, Partition: p.Partition}
-			delete(c.leaders, tp)
-			if p.ErrorCode == 0 {
-				c.leaders[tp] = p.Leader
+			if old, known := c.leaders[tp]; known && old.topic == t.TopicID && old.epoch > p.LeaderEpoch {
+				continue
 			}
+			known := leadership{t.TopicID, p.LeaderEpoch, -1}
+			if p.ErrorCode == 0 {
+				known.broker = p.Leader
+			}
+			c.leaders[tp] = known
 		}
 	}
 	return nil
@@ -95,20 +107,25 @@ func (c *client) refresh(ctx context.Context, name string) error {
 
 // leader is who leads a partition, as far as is known.
 func (c *client) leader(ctx context.Context, tp protocol.TopicPartition) (int32, error) {
-	if to, ok := c.leaders[tp]; ok {
-		return to, nil
+	if l, ok := c.leaders[tp]; ok && l.broker >= 0 {
+		return l.broker, nil
 	}
 	if err := c.refresh(ctx, tp.Topic); err != nil {
 		return -1, err
 	}
-	if to, ok := c.leaders[tp]; ok {
-		return to, nil
+	if l, ok := c.leaders[tp]; ok && l.broker >= 0 {
+		return l.broker, nil
 	}
 	return -1, protocol.LeaderNotAvailable
 }
 
 // forgetLeader makes the next request look again.
-func (c *client) forgetLeader(tp protocol.TopicPartition) { delete(c.leaders, tp) }
+func (c *client) forgetLeader(tp protocol.TopicPartition) {
+	if l, ok := c.leaders[tp]; ok {
+		l.broker = -1
+		c.leaders[tp] = l
+	}
+}
 
 // produce sends one batch with acks=all and gives the offset of its first record. sent says that the batch may
 // have been appended where there is an error.
@@ -159,7 +176,7 @@ func (c *client) fetch(ctx context.Context, tp protocol.TopicPartition, offset i
 	// From version 11 on a follower would answer, too, and whoever lags far behind says OFFSET_OUT_OF_RANGE.
 	q.Version, q.ReplicaID, q.MaxWaitMillis, q.MinBytes, q.MaxBytes, q.SessionEpoch = 10, -1, 200, 1, 1<<20, -1
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = tp.Partition, offset, 1<<20, -1
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = tp.Partition, offset, 1<<20, c.leaders[tp].epoch
 	q.Topics = []kmsg.FetchRequestTopic{{Topic: tp.Topic, Partitions: []kmsg.FetchRequestTopicPartition{p}}}
 	answer, err := c.ask(ctx, to, q)
 	if err != nil {

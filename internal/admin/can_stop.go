@@ -25,7 +25,7 @@ type Obstacle struct {
 //
 // What suffers already, whatever becomes of this broker, is not listed: see [Client.Status].
 func (c *Client) CanStop(ctx context.Context, broker int32) ([]Obstacle, error) {
-	metadata, err := c.newestMetadata(ctx)
+	metadata, err := c.newestMetadata(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

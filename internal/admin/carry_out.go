@@ -37,13 +37,14 @@ type MoveProgress struct {
 }
 
 // CarryOut makes the moves of a plan, some at a time, and waits until all are made: each partition has its replicas,
-// all in sync, the old ones are gone, and its first replica leads. The results are in the order of the moves.
+// all in sync, the old ones are gone, and its first replica leads. The results are in the order of the moves; behind
+// them are the partitions of [MoveOptions].Elect whose first replica does not lead.
 //
 // It may be cut off at any point. What has begun goes on by itself, and a plan that is made anew has what is left;
 // its moves that are under way already are waited for. Only a throttle stays until the next plan has ended, or
 // [Client.Unthrottle] is called. With ctx's end it returns that error and what is known by then.
 func (c *Client) CarryOut(ctx context.Context, l *Layout, moves []balance.Move, o MoveOptions) ([]PartitionResult, error) {
-	r := &run{client: c, options: o, failed: map[TopicPartition]error{}, looks: map[TopicPartition]int{}, moves: map[TopicPartition]balance.Move{}}
+	r := &run{client: c, layout: l, options: o, failed: map[TopicPartition]error{}, looks: map[TopicPartition]int{}, moves: map[TopicPartition]balance.Move{}}
 	for _, m := range moves {
 		at := TopicPartition{m.Topic, m.Partition}
 		r.moves[at] = m
@@ -56,10 +57,8 @@ func (c *Client) CarryOut(ctx context.Context, l *Layout, moves []balance.Move, 
 			r.joined = append(r.joined, ongoing.TopicPartition)
 		}
 	}
-	if o.Throttle > 0 {
-		if err := r.throttle(ctx, l); err != nil {
-			return nil, err
-		}
+	if err := r.throttleOngoing(ctx); err != nil {
+		return nil, err
 	}
 	if err := r.run(ctx); err != nil {
 		return r.results(), err
@@ -72,7 +71,9 @@ func (c *Client) CarryOut(ctx context.Context, l *Layout, moves []balance.Move, 
 //
 //	waiting ──Reassign──▶ moving ──not listed any more──▶ looked at: made, or failed
 type run struct {
-	client  *Client
+	client *Client
+	// layout is what the plan was made from.
+	layout  *Layout
 	options MoveOptions
 	moves   map[TopicPartition]balance.Move
 	// all are the moves in their order; waiting have not begun, moving have. joined are those that somebody else
@@ -85,18 +86,31 @@ type run struct {
 	bytes, copied int64
 }
 
-// throttle slows down what will be moved, and what is being moved already.
-func (r *run) throttle(ctx context.Context, l *Layout) error {
+// throttleOngoing slows down what is being moved already.
+func (r *run) throttleOngoing(ctx context.Context) error {
 	leaders, followers := throttled{}, throttled{}
-	for at, m := range r.moves {
+	for _, o := range r.layout.Ongoing {
+		leaders[o.TopicPartition], followers[o.TopicPartition] = living(r.layout, o.Origin()), living(r.layout, o.Adding)
+	}
+	return r.throttle(ctx, leaders, followers)
+}
+
+// throttleBatch slows down what is moved next. Not earlier: whoever ends moves of his own takes the entries of all away
+// that do not move at that time.
+func (r *run) throttleBatch(ctx context.Context, batch []Reassignment) error {
+	leaders, followers := throttled{}, throttled{}
+	for _, w := range batch {
+		m := r.moves[w.TopicPartition]
 		if adding := BrokerNumbers(m.Adding()); len(adding) > 0 {
-			leaders[at], followers[at] = living(l, BrokerNumbers(m.From)), living(l, adding)
+			leaders[w.TopicPartition], followers[w.TopicPartition] = living(r.layout, BrokerNumbers(m.From)), living(r.layout, adding)
 		}
 	}
-	for _, o := range l.Ongoing {
-		if _, planned := r.moves[o.TopicPartition]; !planned {
-			leaders[o.TopicPartition], followers[o.TopicPartition] = living(l, o.Origin()), living(l, o.Adding)
-		}
+	return r.throttle(ctx, leaders, followers)
+}
+
+func (r *run) throttle(ctx context.Context, leaders, followers throttled) error {
+	if r.options.Throttle == 0 || len(leaders) == 0 {
+		return nil
 	}
 	return r.client.throttle(ctx, r.options.Throttle, leaders, followers)
 }
@@ -135,15 +149,32 @@ func (r *run) run(ctx context.Context) error {
 	}
 }
 
-// begin begins as many moves as there is room for.
+// begin begins as many moves as there is room for. Those whose partition is not any more as the plan has it are not
+// made: the plan may be hours old, and would undo what somebody has done since.
 func (r *run) begin(ctx context.Context) error {
 	n := min(len(r.waiting), max(r.options.AtOnce-len(r.moving), 0))
 	if n == 0 {
 		return nil
 	}
+	now, err := r.client.assignments(ctx, r.waiting[:n])
+	if err != nil {
+		return err
+	}
 	var wanted []Reassignment
 	for _, at := range r.waiting[:n] {
-		wanted = append(wanted, Reassignment{at, BrokerNumbers(r.moves[at].To)})
+		if have, ok := now[at]; ok && r.stale(at, have) {
+			r.failed[at] = fmt.Errorf("it has changed since the plan was made and is on %v now: give the command again", have)
+			continue
+		}
+		m := r.moves[at]
+		wanted = append(wanted, Reassignment{at, BrokerNumbers(m.To), r.layout.Moving(at) == nil && len(m.To) == len(m.From)})
+	}
+	if len(wanted) == 0 {
+		r.waiting = r.waiting[n:]
+		return nil
+	}
+	if err := r.throttleBatch(ctx, wanted); err != nil {
+		return err
 	}
 	results, err := r.client.Reassign(ctx, wanted)
 	if err != nil {
@@ -158,6 +189,14 @@ func (r *run) begin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stale reports whether a partition has other replicas than those that its move was planned from.
+func (r *run) stale(at TopicPartition, have []int32) bool {
+	if o := r.layout.Moving(at); o != nil && slices.Equal(have, o.Replicas) {
+		return false // what was under way still is
+	}
+	return !slices.Equal(have, BrokerNumbers(r.moves[at].From))
 }
 
 // look sorts out what is not under way any more.
@@ -186,11 +225,11 @@ func (r *run) look(ctx context.Context, ongoing []Ongoing) error {
 	for _, at := range ended {
 		want := BrokerNumbers(r.moves[at].To)
 		switch have, ok := now[at]; {
-		case !ok:
-			r.failed[at] = errors.New("the topic has been deleted meanwhile")
 		case !slices.Equal(have, want) && r.looks[at] < patientLooks: // a broker may be behind the controller
 			r.looks[at]++
 			r.moving = append(r.moving, at)
+		case !ok:
+			r.failed[at] = errors.New("the topic has been deleted meanwhile")
 		case !slices.Equal(have, want):
 			r.failed[at] = fmt.Errorf("somebody else has taken it back or changed it: it is on %v now", have)
 		default:
@@ -209,12 +248,13 @@ func (c *Client) assignments(ctx context.Context, partitions []TopicPartition) (
 			names = append(names, at.Topic)
 		}
 	}
-	topics, err := c.Topics(ctx, names...)
+	metadata, err := c.newestMetadata(ctx, names)
 	if err != nil {
 		return nil, err
 	}
 	now := map[TopicPartition][]int32{}
-	for _, t := range topics {
+	for i := range metadata.Topics {
+		t := topicOf(&metadata.Topics[i])
 		for _, p := range t.Partitions {
 			now[TopicPartition{t.Name, p.Number}] = p.Replicas
 		}
@@ -290,7 +330,7 @@ func (r *run) lead(ctx context.Context) error {
 	}
 	failed, err := r.client.ElectPreferred(ctx, partitions)
 	for _, f := range failed {
-		r.failed[f.TopicPartition] = fmt.Errorf("it has moved, and its first replica does not lead yet: %w", f.Err)
+		r.failed[f.TopicPartition] = fmt.Errorf("its first replica does not lead yet: %w", f.Err)
 	}
 	return err
 }
@@ -301,7 +341,8 @@ var (
 	errUnderWay = errors.New("it is under way, and goes on by itself")
 )
 
-// results are the outcomes in the order of the plan.
+// results are the outcomes in the order of the plan, and behind them the elections that have failed of those that were
+// asked for beside it.
 func (r *run) results() []PartitionResult {
 	var all []PartitionResult
 	for _, at := range r.all {
@@ -314,6 +355,11 @@ func (r *run) results() []PartitionResult {
 			err = errUnderWay
 		}
 		all = append(all, PartitionResult{at, err})
+	}
+	for _, at := range r.options.Elect {
+		if err := r.failed[at]; err != nil {
+			all = append(all, PartitionResult{at, err})
+		}
 	}
 	return all
 }

@@ -118,10 +118,65 @@ func TestFirstReplicasLead(t *testing.T) {
 		return nil
 	}
 	l := astray(1)
-	if results, err := c.CarryOut(t.Context(), l, nil, admin.MoveOptions{AtOnce: 1, Elect: l.Astray()}); err != nil || len(results) != 0 {
+	elect := append(l.Astray(), admin.TopicPartition{Topic: "none"})
+	if results, err := c.CarryOut(t.Context(), l, nil, admin.MoveOptions{AtOnce: 1, Elect: elect}); err != nil || len(results) != 1 || results[0].Topic != "none" || results[0].Err == nil {
 		t.Fatal(results, err)
 	}
 	if l = astray(0); l.Topics[0].Partitions[0].Leader != 2 {
 		t.Errorf("%+v", l.Topics)
+	}
+}
+
+// What somebody else has done since the plan was made is not undone.
+func TestOldPlansAreNotCarriedOut(t *testing.T) {
+	cluster, err := barnabas.StartCluster(t.Context(), 3, barnabas.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop(context.Background())
+	c := newClient(t, cluster.Brokers[0].Address())
+	created, err := c.CreateTopics(t.Context(), []admin.NewTopic{{Name: "t", Partitions: -1, ReplicationFactor: -1, Assignment: [][]int32{{1, 2}, {1, 2}}}}, false)
+	if err != nil || created[0].Err != nil {
+		t.Fatal(err, created)
+	}
+	onto := func(l *admin.Layout) []balance.Move {
+		plan := l.Plan()
+		if err := plan.Evacuate(func(protocol.TopicPartition) bool { return true }, func(id protocol.BrokerID) bool { return id == 2 }, func(id protocol.BrokerID) bool { return id == 3 }); err != nil {
+			t.Fatal(err)
+		}
+		return plan.Moves()
+	}
+	old, err := c.Layout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, moves := planReplicas(t, c, 3)
+	if results, err := c.CarryOut(t.Context(), l, moves[:1], admin.MoveOptions{AtOnce: 20}); err != nil || results[0].Err != nil {
+		t.Fatal(results, err)
+	}
+	results, err := c.CarryOut(t.Context(), old, onto(old), admin.MoveOptions{AtOnce: 20, Throttle: 1 << 30})
+	if err != nil || len(results) != 2 || results[0].Err == nil || results[1].Err != nil {
+		t.Errorf("%v, %v", results, err)
+	}
+	if l, err = c.Layout(t.Context()); err != nil || len(l.Topics[0].Partitions[0].Replicas) != 3 || len(l.Topics[0].Partitions[1].Replicas) != 2 {
+		t.Errorf("%+v, %v", l.Topics, err)
+	}
+}
+
+// A number of replicas that is to be kept is not changed.
+func TestFactorIsKept(t *testing.T) {
+	cluster, err := barnabas.StartCluster(t.Context(), 2, barnabas.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop(context.Background())
+	c := newClient(t, cluster.Brokers[0].Address())
+	created, err := c.CreateTopics(t.Context(), []admin.NewTopic{{Name: "t", Partitions: 1, ReplicationFactor: 2}}, false)
+	if err != nil || created[0].Err != nil {
+		t.Fatal(err, created)
+	}
+	results, err := c.Reassign(t.Context(), []admin.Reassignment{{TopicPartition: admin.TopicPartition{Topic: "t"}, Replicas: []int32{1}, KeepFactor: true}})
+	if err != nil || admin.CodeName(results[0].Err) != "INVALID_REPLICATION_FACTOR" {
+		t.Errorf("%v, %v", results, err)
 	}
 }

@@ -40,7 +40,7 @@ type ReplicaOf struct {
 // Layout asks the controller for all topics and reassignments, and every broker for sizes. A broker that does not answer for its directories is told of
 // in Silent; the sizes of its replicas are missing.
 func (c *Client) Layout(ctx context.Context) (*Layout, error) {
-	metadata, err := c.newestMetadata(ctx)
+	metadata, err := c.newestMetadata(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +73,9 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 	return l, nil
 }
 
-// newestMetadata asks the controller for all topics: other brokers may not have heard yet of what has just been
-// created or moved. Where there is none, or it
-// does not answer, any broker will do.
-func (c *Client) newestMetadata(ctx context.Context) (*kmsg.MetadataResponse, error) {
+// newestMetadata asks the controller for the named topics, or with nil for all: other brokers may not have heard yet of
+// what has just been created or moved. Where there is none, or it does not answer, any broker will do.
+func (c *Client) newestMetadata(ctx context.Context, names []string) (*kmsg.MetadataResponse, error) {
 	cluster, err := c.Cluster(ctx)
 	if err != nil {
 		return nil, err
@@ -84,13 +83,11 @@ func (c *Client) newestMetadata(ctx context.Context) (*kmsg.MetadataResponse, er
 	if cluster.Controller >= 0 {
 		asking, cancel := context.WithTimeout(ctx, min(c.timeout, dialTimeout))
 		defer cancel()
-		r := kmsg.NewPtrMetadataRequest()
-		r.AllowAutoTopicCreation = false
-		if response, err := c.kafka.Broker(int(cluster.Controller)).Request(asking, r); err == nil {
+		if response, err := c.kafka.Broker(int(cluster.Controller)).Request(asking, metadataRequest(names)); err == nil {
 			return response.(*kmsg.MetadataResponse), nil
 		}
 	}
-	return c.metadata(ctx, nil)
+	return c.metadata(ctx, names)
 }
 
 func (l *Layout) addSizes(dirs []LogDir) {

@@ -12,6 +12,9 @@ type Reassignment struct {
 	TopicPartition
 	// Replicas is what is wanted, the preferred leader first; nil takes back what is under way.
 	Replicas []int32
+	// KeepFactor has it refused where it would change the number of replicas (KIP-860). Brokers that do not know that,
+	// as Kafka 3.9, do not refuse; nor is it asked for where other reassignments of the same request want the change.
+	KeepFactor bool
 }
 
 // Reassign begins, changes or takes back reassignments, each for itself. What was begun is carried on by the
@@ -19,6 +22,7 @@ type Reassignment struct {
 func (c *Client) Reassign(ctx context.Context, wanted []Reassignment) ([]PartitionResult, error) {
 	r := kmsg.NewPtrAlterPartitionAssignmentsRequest()
 	r.TimeoutMillis = int32(c.timeout.Milliseconds())
+	r.AllowReplicationFactorChange = slices.ContainsFunc(wanted, func(w Reassignment) bool { return !w.KeepFactor })
 	for _, w := range wanted {
 		i := slices.IndexFunc(r.Topics, func(t kmsg.AlterPartitionAssignmentsRequestTopic) bool { return t.Topic == w.Topic })
 		if i < 0 {

@@ -63,9 +63,12 @@ func (c *Client) Topics(ctx context.Context, names ...string) ([]Topic, error) {
 }
 
 // metadata asks any broker for the named topics; nil names are all topics, empty ones none.
-//
-// Auto-creation is switched off in the request (version 4 and up): asking about a topic must not make it.
 func (c *Client) metadata(ctx context.Context, names []string) (*kmsg.MetadataResponse, error) {
+	return request[*kmsg.MetadataResponse](ctx, c, metadataRequest(names))
+}
+
+// metadataRequest has auto-creation switched off (version 4 and up): asking about a topic must not make it.
+func metadataRequest(names []string) *kmsg.MetadataRequest {
 	r := kmsg.NewPtrMetadataRequest()
 	r.AllowAutoTopicCreation = false
 	if names != nil {
@@ -76,7 +79,7 @@ func (c *Client) metadata(ctx context.Context, names []string) (*kmsg.MetadataRe
 		t.Topic = kmsg.StringPtr(name)
 		r.Topics = append(r.Topics, t)
 	}
-	return request[*kmsg.MetadataResponse](ctx, c, r)
+	return r
 }
 
 func topicOf(t *kmsg.MetadataResponseTopic) Topic {

@@ -218,6 +218,10 @@ func (s shownPlan) report(result string, results []admin.PartitionResult) *repor
 		}
 		list.add(m.Topic, m.Partition, admin.BrokerNumbers(m.From), admin.BrokerNumbers(m.To), m.Bytes, outcome, code, message)
 	}
+	for i := len(s.moves); i < len(results); i++ { // did not move, and their first replica does not lead
+		outcome, code, message := outcomeOf("moved", results[i].Err)
+		list.add(results[i].Topic, results[i].Partition, nil, nil, nil, outcome, code, message)
+	}
 	return r
 }
 

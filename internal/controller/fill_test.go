@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
@@ -190,4 +191,67 @@ func TestNoSharesByDefault(t *testing.T) {
 			t.Errorf("%d replicas moved", replicas)
 		}
 	})
+}
+
+// set sets properties of an entity.
+func (c *cast) set(entity metadata.Entity, keys []string, values ...string) {
+	c.t.Helper()
+	change := ConfigChange{Entity: entity}
+	for i, key := range keys {
+		change.Ops = append(change.Ops, config.Op{Name: key, Kind: config.OpSet, Value: &values[i]})
+	}
+	if err := c.leader().AlterConfigs(c.t.Context(), []ConfigChange{change}, false)[0]; err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Where an operator slows all replicas of a topic down, brokers get their share as well.
+func TestSharesBesideThrottlesOfOperators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := filledCast(t, "auto.balance.enable=true")
+		c.set(metadata.TopicEntity("t"), throttledReplicas[:1], "*")
+		for range 12 {
+			<-time.After(fillAfter)
+			c.follow()
+		}
+		if replicas, _ := c.has(3); replicas != 18 {
+			t.Errorf("the new broker has %d replicas", replicas)
+		}
+		<-time.After(2 * fillEvery)
+		if lists, _ := c.data("/config/topics/t"); !strings.Contains(lists, `"leader.replication.throttled.replicas":"*"`) || strings.Contains(lists, throttledReplicas[1]) {
+			t.Errorf("%s", lists)
+		}
+	})
+}
+
+// A throttle that an operator has set for all brokers is not the controller's to take away, nor is a list of all replicas.
+func TestThrottlesOfOperatorsStay(t *testing.T) {
+	for _, test := range []struct{ rate, leader, want string }{
+		{"777", "0:1", "leader rate, follower rate, leader list, follower list"},
+		{"50000000", "0:1", "follower list"}, // as one that a controller before has left
+		{"50000000", "*", "leader list, follower list"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := filledCast(t)
+			c.set(metadata.BrokerEntity(P.NoBroker), throttledRates, test.rate, test.rate)
+			c.set(metadata.TopicEntity("t"), throttledReplicas, test.leader, "*")
+			<-time.After(fillAfter + 2*fillEvery)
+			rates, _ := c.data("/config/brokers/<default>")
+			lists, _ := c.data("/config/topics/t")
+			var stayed []string
+			for i, name := range []string{"leader", "follower"} {
+				if strings.Contains(rates, throttledRates[i]) {
+					stayed = append(stayed, name+" rate")
+				}
+			}
+			for i, name := range []string{"leader", "follower"} {
+				if strings.Contains(lists, throttledReplicas[i]) {
+					stayed = append(stayed, name+" list")
+				}
+			}
+			if got := strings.Join(stayed, ", "); got != test.want {
+				t.Errorf("rate %s, list %s: %s stayed", test.rate, test.leader, got)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,8 +24,9 @@ import (
 //	brokers/<default>   gone
 //
 // The rates are there from before the first list to after the last one, so that a controller which finds them knows
-// that there may be lists. What an operator's own tool has set for single brokers is left alone; for replicas it is
-// left alone unless a balance of ours ends at the same time.
+// that there may be lists. They are ours where they are auto.balance.throttled.rate, or what this term has written: other
+// rates and whatever stands beside them are an operator's. What an operator's own tool has set for single brokers, or for
+// all replicas (*), is left alone; for single replicas it is left alone unless a balance of ours ends at the same time.
 var (
 	throttledRates    = []string{"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
 	throttledReplicas = []string{"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
@@ -32,28 +34,45 @@ var (
 
 // slowDown writes the throttle of some moves.
 func (t *term) slowDown(batch []balance.Move, rate int64) error {
-	t.filling.slowed = true
+	t.filling.slowed, t.filling.rate = true, rate
 	text := strconv.FormatInt(rate, 10)
 	if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpSet, throttledRates, []string{text, text}); err != nil {
 		return err
 	}
-	lists := map[string][2][]string{}
+	byTopic := map[string][2][]string{}
 	for _, m := range batch {
-		of := lists[m.Topic]
+		of := byTopic[m.Topic]
 		for side, ids := range [][]P.BrokerID{m.From, m.Adding()} {
 			for _, id := range ids {
 				of[side] = append(of[side], fmt.Sprintf("%d:%d", m.Partition, id))
 			}
 		}
-		lists[m.Topic] = of
+		byTopic[m.Topic] = of
 	}
-	for _, name := range sortedNames(lists) {
-		of := lists[name]
-		if err := t.configure(metadata.TopicEntity(name), config.OpAppend, throttledReplicas, []string{strings.Join(of[0], ","), strings.Join(of[1], ",")}); err != nil {
+	for _, name := range sortedNames(byTopic) {
+		if err := t.slowDownTopic(metadata.TopicEntity(name), byTopic[name]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// slowDownTopic adds to the lists of a topic; one of all replicas (*) has them already, and takes nothing beside it.
+func (t *term) slowDownTopic(topic metadata.Entity, sides [2][]string) error {
+	found, err := t.configured([]metadata.Entity{topic})
+	if err != nil {
+		return err
+	}
+	var keys, values []string
+	for side, key := range throttledReplicas {
+		if found[0][key] != "*" {
+			keys, values = append(keys, key), append(values, strings.Join(sides[side], ","))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return t.configure(topic, config.OpAppend, keys, values)
 }
 
 // endFill takes away the throttle that this controller, or one before it, has written.
@@ -65,7 +84,7 @@ func (t *term) endFill() error {
 	if err != nil {
 		return err
 	}
-	if !holdsAny(found[0], throttledRates) {
+	if !t.oursAre(found[0]) {
 		t.filling.slowed = false
 		return nil
 	}
@@ -77,8 +96,8 @@ func (t *term) endFill() error {
 		return err
 	}
 	for i, values := range found {
-		if holdsAny(values, throttledReplicas) {
-			if err := t.configure(topics[i], config.OpDelete, throttledReplicas, nil); err != nil && P.CodeOf(err) != P.UnknownTopicOrPartition {
+		if listed := lists(values); len(listed) > 0 {
+			if err := t.configure(topics[i], config.OpDelete, listed, nil); err != nil && P.CodeOf(err) != P.UnknownTopicOrPartition {
 				return err
 			}
 		}
@@ -113,14 +132,24 @@ func (t *term) configured(entities []metadata.Entity) ([]map[string]string, erro
 	return all, nil
 }
 
-// holdsAny reports whether one of some properties is set; a list of all replicas is an operator's.
-func holdsAny(values map[string]string, keys []string) bool {
-	for _, key := range keys {
+// oursAre reports whether the rates of all brokers are what a controller writes.
+func (t *term) oursAre(values map[string]string) bool {
+	rates := []int64{t.filling.rate, t.controller.options.Config().Long("auto.balance.throttled.rate")}
+	return slices.ContainsFunc(rates, func(rate int64) bool {
+		text := strconv.FormatInt(rate, 10)
+		return rate > 0 && values[throttledRates[0]] == text && values[throttledRates[1]] == text
+	})
+}
+
+// lists are the keys under which single replicas of a topic are slowed down.
+func lists(values map[string]string) []string {
+	var keys []string
+	for _, key := range throttledReplicas {
 		if value, ok := values[key]; ok && value != "*" {
-			return true
+			keys = append(keys, key)
 		}
 	}
-	return false
+	return keys
 }
 
 // configure changes properties of an entity; values may be nil where they are deleted.

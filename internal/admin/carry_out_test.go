@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas"
 	"github.com/barnabas-mq/barnabas/internal/admin"
@@ -178,5 +182,49 @@ func TestFactorIsKept(t *testing.T) {
 	results, err := c.Reassign(t.Context(), []admin.Reassignment{{TopicPartition: admin.TopicPartition{Topic: "t"}, Replicas: []int32{1}, KeepFactor: true}})
 	if err != nil || admin.CodeName(results[0].Err) != "INVALID_REPLICATION_FACTOR" {
 		t.Errorf("%v, %v", results, err)
+	}
+}
+
+// What does not end is told of, and what has been taken back has ended.
+func TestEndsAreAwaited(t *testing.T) {
+	cluster, err := barnabas.StartCluster(t.Context(), 2, barnabas.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop(context.Background())
+	address := cluster.Brokers[0].Address()
+	c, err := admin.New(admin.Options{Bootstrap: []string{address}, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	rate := "1"
+	created, err := c.CreateTopics(t.Context(), []admin.NewTopic{{Name: "t", Partitions: -1, ReplicationFactor: -1, Assignment: [][]int32{{1}},
+		Configs: map[string]string{"leader.replication.throttled.replicas": "*"}}}, false)
+	if err != nil || created[0].Err != nil {
+		t.Fatal(err, created)
+	}
+	slow := []admin.ConfigOp{{Name: "leader.replication.throttled.rate", Kind: kmsg.IncrementalAlterConfigOpSet, Value: &rate}}
+	if err := c.AlterConfigs(t.Context(), kmsg.ConfigResourceTypeBroker, "1", slow, false); err != nil {
+		t.Fatal(err)
+	}
+	p := newClient(t, address, kgo.ProducerBatchCompression(kgo.NoCompression())).NewProducer()
+	for range 8 {
+		p.Send(t.Context(), &kgo.Record{Topic: "t", Value: make([]byte, 900<<10)})
+	}
+	if _, err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at := admin.TopicPartition{Topic: "t"}
+	for _, step := range []struct {
+		replicas []int32
+		left     int
+	}{{[]int32{2}, 1}, {nil, 0}} {
+		if results, err := c.Reassign(t.Context(), []admin.Reassignment{{TopicPartition: at, Replicas: step.replicas}}); err != nil || results[0].Err != nil {
+			t.Fatal(results, err)
+		}
+		if left, err := c.AwaitEnds(t.Context(), []admin.TopicPartition{at}); err != nil || len(left) != step.left {
+			t.Errorf("to %v: %v have not ended, %v", step.replicas, left, err)
+		}
 	}
 }

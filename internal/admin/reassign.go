@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -91,6 +92,35 @@ func (c *Client) Reassignments(ctx context.Context) ([]Ongoing, error) {
 	}
 	slices.SortFunc(all, func(a, b Ongoing) int { return a.Compare(b.TopicPartition) })
 	return all, nil
+}
+
+// AwaitEnds waits until the reassignments of partitions have ended, also those that cannot be taken back any more
+// because the old replicas are being deleted, for no longer than a request may take. It returns those that have not.
+func (c *Client) AwaitEnds(ctx context.Context, partitions []TopicPartition) ([]TopicPartition, error) {
+	tick := time.NewTicker(movesPoll)
+	defer tick.Stop()
+	for patience := time.After(c.timeout); ; {
+		ongoing, err := c.Reassignments(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var left []TopicPartition
+		for _, o := range ongoing {
+			if slices.Contains(partitions, o.TopicPartition) {
+				left = append(left, o.TopicPartition)
+			}
+		}
+		if len(left) == 0 {
+			return nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-patience:
+			return left, nil
+		case <-tick.C:
+		}
+	}
 }
 
 // ElectPreferred makes the first replicas of partitions their leaders (KIP-460), where they are not. The results name

@@ -26,6 +26,9 @@ var (
 	throttledReplicas = []string{"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 )
 
+// allReplicas is the list of all replicas of a topic.
+const allReplicas = "*"
+
 // Throttle is how a broker is slowed down; -1 where it is not.
 type Throttle struct {
 	Broker           int32
@@ -62,7 +65,7 @@ func (c *Client) Throttles(ctx context.Context, brokers []int32) ([]Throttle, er
 type throttled map[TopicPartition][]int32
 
 // throttle has the replicas that moves add come in at a rate, in bytes a second, which holds for each broker. What is
-// slowed down already stays so.
+// slowed down already stays so; a list of all replicas, which is an operator's, takes nothing beside it.
 func (c *Client) throttle(ctx context.Context, rate int64, leaders, followers throttled) error {
 	brokers := map[int32]bool{}
 	for _, side := range []throttled{leaders, followers} {
@@ -84,12 +87,20 @@ func (c *Client) throttle(ctx context.Context, rate int64, leaders, followers th
 			sides[at.Topic] = of
 		}
 	}
-	for _, topic := range slices.Sorted(maps.Keys(sides)) {
+	topics := slices.Sorted(maps.Keys(sides))
+	own, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, topics, throttledReplicas)
+	if err != nil {
+		return err
+	}
+	for n, topic := range topics {
 		var ops []ConfigOp
 		for i, side := range sides[topic] {
-			if len(side) > 0 {
+			if len(side) > 0 && own[n].Own()[throttledReplicas[i]] != allReplicas {
 				ops = append(ops, ConfigOp{throttledReplicas[i], kmsg.IncrementalAlterConfigOpAppend, kmsg.StringPtr(strings.Join(side.entries(), ","))})
 			}
+		}
+		if len(ops) == 0 {
+			continue
 		}
 		if err := c.AlterConfigs(ctx, kmsg.ConfigResourceTypeTopic, topic, ops, false); err != nil {
 			return fmt.Errorf("slowing down topic %s: %w", topic, err)
@@ -128,7 +139,8 @@ func (c *Client) setRate(ctx context.Context, broker int32, rate *int64) error {
 }
 
 // Unthrottle lets replicas come in at full speed that are not being reassigned any more, and takes the rates of all
-// living brokers away where nothing is. Throttles of all replicas (*) are an operator's, and stay.
+// living brokers away where nothing is. Lists of all replicas (*) are an operator's, and stay; the rates stay as well
+// where there is any.
 func (c *Client) Unthrottle(ctx context.Context) error {
 	ongoing, err := c.Reassignments(ctx)
 	if err != nil {
@@ -150,15 +162,16 @@ func (c *Client) Unthrottle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slowed := false
+	slowed, standing := false, false
 	var failures []error
 	for _, t := range resources {
+		standing = standing || t.Own()[throttledReplicas[0]] == allReplicas || t.Own()[throttledReplicas[1]] == allReplicas
 		if ops := releases(t, func(partition string) bool { return !under[t.Name+"-"+partition] }); len(ops) > 0 {
 			slowed = true
 			failures = append(failures, c.AlterConfigs(ctx, kmsg.ConfigResourceTypeTopic, t.Name, ops, false))
 		}
 	}
-	if slowed && len(ongoing) == 0 {
+	if slowed && len(ongoing) == 0 && !standing {
 		failures = append(failures, c.freeBrokers(ctx))
 	}
 	return errors.Join(failures...)
@@ -169,7 +182,7 @@ func releases(topic Resource, ended func(partition string) bool) []ConfigOp {
 	var ops []ConfigOp
 	for _, key := range throttledReplicas {
 		value := topic.Own()[key]
-		if value == "" || value == "*" {
+		if value == "" || value == allReplicas {
 			continue
 		}
 		entries := strings.Split(value, ",")

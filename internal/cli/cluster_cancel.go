@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,7 @@ import (
 )
 
 // AlterPartitionReassignments without replicas, which takes each partition back to what it had before, and the end of
-// the throttles. What has ended by then stays where it is.
+// the throttles. What has ended by then, or is about to, stays where it is.
 func clusterCancelCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:               "cancel [TOPIC[:PARTITION,...]...]",
@@ -46,8 +47,23 @@ func runClusterCancel(ctx context.Context, c *common, client *admin.Client, args
 			return err
 		}
 	}
+	ending, err := client.AwaitEnds(ctx, partitionsOf(results))
+	if err != nil {
+		return err
+	}
 	if err := client.Unthrottle(ctx); err != nil {
 		return err
 	}
-	return c.printPartitionResults("taken back", results)
+	if err := c.printPartitionResults("taken back", results); err != nil || len(ending) == 0 {
+		return err
+	}
+	return fmt.Errorf("the throttles stay until %d moves have ended, the first is %s-%d: give the command again then", len(ending), ending[0].Topic, ending[0].Partition)
+}
+
+func partitionsOf(results []admin.PartitionResult) []admin.TopicPartition {
+	var all []admin.TopicPartition
+	for _, r := range results {
+		all = append(all, r.TopicPartition)
+	}
+	return all
 }

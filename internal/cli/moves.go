@@ -74,6 +74,11 @@ func (m mover) move(ctx context.Context) error {
 	}
 	asks := !m.flags.yes && m.format == formatText && m.interactive()
 	if len(show.moves)+len(show.layout.Ongoing)+len(show.elect) == 0 && (m.accepted == nil || !m.flags.yes) {
+		if m.flags.yes { // what a command that was interrupted has left
+			if err := m.client.Unthrottle(ctx); err != nil {
+				return err
+			}
+		}
 		return m.print(show.report("nothing to do", nil))
 	}
 	if !m.flags.yes {

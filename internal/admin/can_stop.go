@@ -65,7 +65,7 @@ func (c *Client) canElect(ctx context.Context, l *Layout) error {
 	if l.Cluster.Controller < 0 {
 		return errors.New("there is no controller: nobody could take over from a broker that stops")
 	}
-	asking, cancel := context.WithTimeout(ctx, min(c.timeout, dialTimeout))
+	asking, cancel := c.limitOne(ctx)
 	defer cancel()
 	if _, err := c.Reassignments(asking); err != nil {
 		return fmt.Errorf("no controller with its store answers, nobody could take over from a broker that stops (is ZooKeeper there?): %w", err)

@@ -112,6 +112,11 @@ func request[R kmsg.Response](ctx context.Context, c *Client, r kmsg.Request) (R
 	return response.(R), nil
 }
 
+// limitOne bounds what one broker is asked of many, so that one that hangs does not hold up a command for long.
+func (c *Client) limitOne(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, min(c.timeout, dialTimeout))
+}
+
 // limit bounds one operation.
 //
 // It encloses all retries of the client, and those of every broker that a sharded request goes to.

@@ -37,8 +37,8 @@ type ReplicaOf struct {
 	Broker int32
 }
 
-// Layout asks the controller for all topics and reassignments, and every broker for sizes. A broker that does not answer for its directories is told of
-// in Silent; the sizes of its replicas are missing.
+// Layout asks the controller for all topics and reassignments, and every broker for sizes. A broker that does not answer
+// for its directories is told of in Silent; the sizes of its replicas are missing.
 func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 	metadata, err := c.newestMetadata(ctx, nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 		l.Topics = append(l.Topics, topicOf(&metadata.Topics[i]))
 	}
 	slices.SortFunc(l.Topics, func(a, b Topic) int { return TopicPartition{Topic: a.Name}.Compare(TopicPartition{Topic: b.Name}) })
-	listing, cancel := context.WithTimeout(ctx, min(c.timeout, dialTimeout))
+	listing, cancel := c.limitOne(ctx)
 	defer cancel()
 	if l.Ongoing, err = c.Reassignments(listing); err != nil {
 		l.Unlisted = fmt.Errorf("the controller does not say what is being reassigned (is ZooKeeper there?): %w", err)
@@ -58,8 +58,10 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 	var asking sync.WaitGroup
 	for _, b := range l.Cluster.Brokers {
 		asking.Go(func() {
-			dirs, err := c.LogDirs(ctx, []int32{b.ID}, nil)
-			closed := c.closed(ctx, b.ID)
+			asking, cancel := c.limitOne(ctx)
+			defer cancel()
+			dirs, err := c.LogDirs(asking, []int32{b.ID}, nil)
+			closed := err == nil && c.closed(asking, b.ID)
 			mu.Lock()
 			defer mu.Unlock()
 			l.Closed[b.ID] = closed
@@ -81,7 +83,7 @@ func (c *Client) newestMetadata(ctx context.Context, names []string) (*kmsg.Meta
 		return nil, err
 	}
 	if cluster.Controller >= 0 {
-		asking, cancel := context.WithTimeout(ctx, min(c.timeout, dialTimeout))
+		asking, cancel := c.limitOne(ctx)
 		defer cancel()
 		if response, err := c.kafka.Broker(int(cluster.Controller)).Request(asking, metadataRequest(names)); err == nil {
 			return response.(*kmsg.MetadataResponse), nil

@@ -117,13 +117,22 @@ func (c *Client) Status(ctx context.Context, observe bool) (*Status, error) {
 			answering = append(answering, m.ID)
 		}
 	}
-	if s.Throttles, err = c.Throttles(ctx, answering); err != nil {
-		return nil, err
-	}
+	var silent map[int32]error
+	s.Throttles, silent = c.Throttles(ctx, answering)
+	s.hush(silent)
 	if observe {
 		c.observeAll(ctx, s)
 	}
 	return s, nil
+}
+
+// hush marks brokers that have stopped answering since they were asked first.
+func (s *Status) hush(silent map[int32]error) {
+	for i := range s.Members {
+		if m := &s.Members[i]; silent[m.ID] != nil {
+			m.State, m.Bytes = Silent, -1
+		}
+	}
 }
 
 // topicSettings is what matters here of topics' properties.
@@ -246,7 +255,7 @@ func (l *Layout) trouble(at TopicPartition, p Partition, minInSync int) (Trouble
 func (c *Client) observeAll(ctx context.Context, s *Status) {
 	var asking sync.WaitGroup
 	for i := range s.Members {
-		if m := &s.Members[i]; m.State != Down {
+		if m := &s.Members[i]; m.State != Down && m.State != Silent {
 			asking.Go(func() { m.Observed = c.observe(ctx, s.ID, m.Broker) })
 		}
 	}

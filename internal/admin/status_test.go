@@ -179,3 +179,19 @@ func TestThrottlesOfOthersStay(t *testing.T) {
 		}
 	}
 }
+
+// A broker that answered first and does not any more is silent.
+func TestBrokersFallSilent(t *testing.T) {
+	s := &Status{Members: []BrokerStatus{{Broker: Broker{ID: 1}, State: Running}, {Broker: Broker{ID: 2}, State: Closed, Bytes: 7}}}
+	if s.hush(map[int32]error{2: errNoAnswer}); s.Members[0].State != Running || s.Members[1].State != Silent || s.Members[1].Bytes != -1 {
+		t.Errorf("%+v", s.Members)
+	}
+	c, err := New(Options{Bootstrap: []string{"127.0.0.1:1"}, Timeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if all, silent := c.Throttles(t.Context(), []int32{1, 2}); len(all) != 0 || len(silent) != 2 {
+		t.Errorf("%v, %v", all, silent)
+	}
+}

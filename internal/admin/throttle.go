@@ -35,16 +35,20 @@ type Throttle struct {
 	Leader, Follower int64
 }
 
-// Throttles are those of living brokers that have any.
-func (c *Client) Throttles(ctx context.Context, brokers []int32) ([]Throttle, error) {
+// Throttles are those of brokers that have any, and why some do not tell.
+func (c *Client) Throttles(ctx context.Context, brokers []int32) ([]Throttle, map[int32]error) {
 	var all []Throttle
+	silent := map[int32]error{}
 	for _, id := range brokers {
-		resources, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeBroker, []string{strconv.Itoa(int(id))}, throttledRates)
+		asking, cancel := c.limitOne(ctx)
+		resources, err := c.describeConfigs(asking, kmsg.ConfigResourceTypeBroker, []string{strconv.Itoa(int(id))}, throttledRates)
+		cancel()
 		if err == nil {
 			err = resources[0].Err
 		}
 		if err != nil {
-			return nil, err
+			silent[id] = err
+			continue
 		}
 		rate := func(key string) int64 {
 			for _, e := range resources[0].Entries {
@@ -58,7 +62,7 @@ func (c *Client) Throttles(ctx context.Context, brokers []int32) ([]Throttle, er
 			all = append(all, t)
 		}
 	}
-	return all, nil
+	return all, silent
 }
 
 // throttled is which replicas of which partitions are slowed down on one side.

@@ -105,6 +105,18 @@ func (c *Cluster) Moves() []Move {
 	return moves
 }
 
+// LosingRacks counts the partitions that keep their number of replicas, or get more, and will be on fewer racks. The
+// racks of brokers that are not there are not known, and do not count.
+func (c *Cluster) LosingRacks() int {
+	n := 0
+	for _, p := range c.partitions {
+		if len(p.now) >= len(p.Replicas) && len(c.racks(p.now)) < len(c.racks(c.living(p.Replicas))) {
+			n++
+		}
+	}
+	return n
+}
+
 // Holds is how many replicas a broker will have.
 func (c *Cluster) Holds(id P.BrokerID) int { return c.holds[id] }
 
@@ -159,6 +171,11 @@ func (c *Cluster) racks(replicas []P.BrokerID) map[string]int {
 		used[c.rack(id)]++
 	}
 	return used
+}
+
+// living are those of some brokers that are there.
+func (c *Cluster) living(ids []P.BrokerID) []P.BrokerID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id P.BrokerID) bool { return !c.alive(id) })
 }
 
 // best is who of the candidates should get one more replica of a partition that keeps some; false where nobody can.

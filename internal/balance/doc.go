@@ -9,7 +9,8 @@
 //
 // What they have in common:
 //
-//   - A partition is on no fewer racks afterwards than before. Brokers that name none share one.
+//   - Spread and Fill leave a partition on no fewer racks than before. The others have to take what there is: see
+//     [Cluster.LosingRacks]. Brokers that name none share one.
 //   - A replica that has to move goes, among the racks that serve the partition best, to the broker that has fewest
 //     replicas of its topic, then fewest of all, then fewest bytes.
 //   - Replicas on brokers that are not there are left alone, unless it is they that are to be moved: a broker that

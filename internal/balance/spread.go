@@ -20,12 +20,14 @@ func (c *Cluster) Spread() {
 
 // Fill plans replicas onto brokers that hold less than percent of what they would if all held the same, until they
 // do not any more: a broker that has joined gets its share, and what is as good as even is left alone. Of the
-// partitions that move, preferred leaders are spread.
+// partitions that move, preferred leaders are spread. Brokers that are closed and hold nothing are not counted.
 func (c *Cluster) Fill(percent int) {
 	all, open := 0, 0
 	for _, b := range c.brokers {
 		all += c.holds[b.ID]
-		open++
+		if !b.Closed || c.holds[b.ID] > 0 {
+			open++
+		}
 	}
 	c.even(func(id P.BrokerID) bool { return c.holds[id]*open*100 < percent*all })
 	c.evenLeaders(slices.DeleteFunc(slices.Clone(c.partitions), func(p *placed) bool { return slices.Equal(p.now, p.Replicas) }))

@@ -30,6 +30,8 @@ type world struct {
 //	spread, fill 90, demote 1        what the package plans; the plan is carried out, and planned once more
 //	evacuate 1,2 [onto=3] [of=t]
 //	resize t 3
+//
+// A plan also says how many partitions it puts on fewer racks, where it does.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -145,6 +147,9 @@ func (w *world) plan(t *testing.T, what string, plain []string, named map[string
 		w.partitions[i].Replicas, w.partitions[i].InSync = m.To, m.To
 	}
 	said = append(said, fmt.Sprintf("%d moves, %d bytes", len(moves), bytes))
+	if n := c.LosingRacks(); n > 0 {
+		said = append(said, fmt.Sprintf("%d on fewer racks", n))
+	}
 	for _, b := range w.brokers {
 		said = append(said, fmt.Sprintf("broker %d holds %d leads %d", b.ID, c.Holds(b.ID), c.Leads(b.ID)))
 	}

@@ -107,6 +107,27 @@ func (c *common) evacuate(ctx context.Context, client *admin.Client, flags moves
 	return mover{common: c, client: client, flags: flags, fill: empty(id), accepted: closing}.move(ctx)
 }
 
+// deadNotice says what becomes of the replicas of a broker that is gone. A partition that it alone was in sync of has
+// nobody to be copied from, and does not move.
+func deadNotice(l *admin.Layout, id int32) string {
+	only, first := 0, ""
+	for _, t := range l.Topics {
+		for _, p := range t.Partitions {
+			if len(p.ISR) == 1 && p.ISR[0] == id {
+				if only++; only == 1 {
+					first = fmt.Sprintf("%s-%d", t.Name, p.Number)
+				}
+			}
+		}
+	}
+	notice := fmt.Sprintf("broker %d is not running: its replicas are copied from others", id)
+	if only > 0 {
+		notice += fmt.Sprintf("; %d partitions were in sync on it alone and cannot move, the first is %s: start it, "+
+			"or give up what only it had by unclean.leader.election.enable=true on the topic, or delete the topic", only, first)
+	}
+	return notice
+}
+
 func empty(id int32) planner {
 	return func(l *admin.Layout, plan *balance.Cluster) (string, error) {
 		leaves := func(other protocol.BrokerID) bool { return int32(other) == id }
@@ -116,7 +137,7 @@ func empty(id int32) planner {
 			return "", fmt.Errorf("%w: add a broker, or give %s fewer replicas first (barnabas topic set-replication %[2]s %d)", err, room.Topic, room.Brokers)
 		}
 		if !l.Alive(id) {
-			return fmt.Sprintf("broker %d is not running: its replicas are copied from others", id), nil
+			return deadNotice(l, id), nil
 		}
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -125,6 +126,9 @@ func (m mover) plan(ctx context.Context) (shownPlan, error) {
 	}
 	plan := l.Plan()
 	notice, err := m.fill(l, plan)
+	if n := plan.LosingRacks(); n > 0 {
+		notice = strings.TrimPrefix(fmt.Sprintf("%s; %d partitions will be on fewer racks", notice, n), "; ")
+	}
 	show := shownPlan{layout: l, plan: plan, moves: plan.Moves(), notice: notice, throttle: m.flags.throttle}
 	if m.elects {
 		show.elect = slices.DeleteFunc(l.Astray(), func(at admin.TopicPartition) bool {

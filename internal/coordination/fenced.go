@@ -58,18 +58,8 @@ type BatchResult struct {
 // ErrSessionLost, ErrUnknownOutcome, …; the results say then which operations may have happened
 // (ErrUnknownOutcome) and which did not (ErrNotSent).
 func BatchFenced(ctx context.Context, s Session, guard Guard, ops []Op) ([]BatchResult, error) {
-	b := batch{session: s, guard: guard, ops: ops, results: make([]BatchResult, len(ops))}
-	for from := 0; from < len(ops); {
-		to := b.chunk(from)
-		if err := b.run(ctx, from, to); err != nil {
-			for i := to; i < len(ops); i++ {
-				b.results[i].Err = ErrNotSent
-			}
-			return b.results, err
-		}
-		from = to
-	}
-	return b.results, nil
+	b := batch{session: s, guard: guard, ops: ops}
+	return b.runAll(ctx, 1)
 }
 
 // batchesInFlight is how many transactions of a BatchPremised are under way at a time: the store syncs several of them
@@ -80,25 +70,8 @@ const batchesInFlight = 8
 // hold any more, nothing more is written, and the error is ErrPremise. The order in which the transactions take effect
 // is not certain, as several are under way at a time; which one failed is told by the results.
 func BatchPremised(ctx context.Context, s Session, guard Guard, premise, ops []Op) ([]BatchResult, error) {
-	b := batch{session: s, guard: guard, premise: premise, ops: ops, results: make([]BatchResult, len(ops))}
-	var failures failures
-	var running sync.WaitGroup
-	slots := make(chan struct{}, batchesInFlight)
-	for from := 0; from < len(ops); {
-		slots <- struct{}{}
-		if failures.any() {
-			b.stopped(from, len(ops), ErrNotSent)
-			break
-		}
-		first, last := from, b.chunk(from)
-		running.Go(func() {
-			failures.add(first, b.run(ctx, first, last))
-			<-slots
-		})
-		from = last
-	}
-	running.Wait()
-	return b.results, failures.worst()
+	b := batch{session: s, guard: guard, premise: premise, ops: ops}
+	return b.runAll(ctx, batchesInFlight)
 }
 
 // failures are why transactions of one batch failed, by where they begin.
@@ -141,13 +114,36 @@ func (f *failures) worst() error {
 	return first
 }
 
-// batch is a BatchFenced under way.
+// batch is a BatchFenced or BatchPremised under way.
 type batch struct {
 	session Session
 	guard   Guard
 	premise []Op
 	ops     []Op
 	results []BatchResult
+}
+
+// runAll carries out all operations, with so many transactions under way at a time; after one that failed none is begun.
+func (b *batch) runAll(ctx context.Context, inFlight int) ([]BatchResult, error) {
+	b.results = make([]BatchResult, len(b.ops))
+	var failures failures
+	var running sync.WaitGroup
+	slots := make(chan struct{}, inFlight)
+	for from := 0; from < len(b.ops); {
+		slots <- struct{}{}
+		if failures.any() {
+			b.stopped(from, len(b.ops), ErrNotSent)
+			break
+		}
+		first, last := from, b.chunk(from)
+		running.Go(func() {
+			failures.add(first, b.run(ctx, first, last))
+			<-slots
+		})
+		from = last
+	}
+	running.Wait()
+	return b.results, failures.worst()
 }
 
 // chunk is where the transaction that starts at operation from ends.

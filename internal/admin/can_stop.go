@@ -29,10 +29,7 @@ func (c *Client) CanStop(ctx context.Context, broker int32) ([]Obstacle, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &Layout{Cluster: clusterOf(metadata)}
-	for i := range metadata.Topics {
-		l.Topics = append(l.Topics, topicOf(&metadata.Topics[i]))
-	}
+	l := layoutOf(metadata)
 	if !l.Alive(broker) {
 		return nil, fmt.Errorf("there is no broker %d that runs", broker)
 	}
@@ -82,7 +79,7 @@ func (c *Client) canElect(ctx context.Context, l *Layout) error {
 //	1,2       1,2      2         acks=all is refused: the minimum leaves no room for any stop
 //	1         1        1         offline
 func (l *Layout) obstacle(at TopicPartition, p Partition, minInSync int, broker int32) (Obstacle, bool) {
-	left := slices.DeleteFunc(less(p.ISR, []int32{broker}), func(id int32) bool { return !l.Alive(id) || slices.Contains(p.Offline, id) })
+	_, _, left := l.condition(p, less(p.ISR, []int32{broker}))
 	if !slices.Contains(p.ISR, broker) || len(left) >= minInSync && len(left) > 0 {
 		return Obstacle{}, false
 	}

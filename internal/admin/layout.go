@@ -44,11 +44,7 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Layout{Cluster: clusterOf(metadata), Sizes: map[ReplicaOf]int64{}, Closed: map[int32]bool{}, Silent: map[int32]error{}}
-	for i := range metadata.Topics {
-		l.Topics = append(l.Topics, topicOf(&metadata.Topics[i]))
-	}
-	slices.SortFunc(l.Topics, func(a, b Topic) int { return TopicPartition{Topic: a.Name}.Compare(TopicPartition{Topic: b.Name}) })
+	l := layoutOf(metadata)
 	listing, cancel := c.limitOne(ctx)
 	defer cancel()
 	if l.Ongoing, err = c.Reassignments(listing); err != nil {
@@ -73,6 +69,16 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 	}
 	asking.Wait()
 	return l, nil
+}
+
+// layoutOf is the part of a layout that Metadata tells.
+func layoutOf(metadata *kmsg.MetadataResponse) *Layout {
+	l := &Layout{Cluster: clusterOf(metadata), Sizes: map[ReplicaOf]int64{}, Closed: map[int32]bool{}, Silent: map[int32]error{}}
+	for i := range metadata.Topics {
+		l.Topics = append(l.Topics, topicOf(&metadata.Topics[i]))
+	}
+	slices.SortFunc(l.Topics, func(a, b Topic) int { return TopicPartition{Topic: a.Name}.Compare(TopicPartition{Topic: b.Name}) })
+	return l
 }
 
 // newestMetadata asks the controller for the named topics, or with nil for all: other brokers may not have heard yet of

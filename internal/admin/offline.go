@@ -21,36 +21,48 @@ func (l *Layout) whyOffline(p Partition) string {
 	if CodeName(p.Err) == "LISTENER_NOT_FOUND" {
 		return "its leader has no listener of the name by which this was asked"
 	}
-	var down, failed, doubtful []int32
-	for _, id := range p.ISR {
+	down, failed, doubtful := l.condition(p, p.ISR)
+	why := []string{"no replica in sync can lead: in sync were " + joinIDs(p.ISR)}
+	if len(p.ISR) == 0 {
+		why = []string{"no replica has ever led it"}
+		down = slices.DeleteFunc(slices.Clone(p.Replicas), l.Alive)
+	}
+	why = append(why, absent(down, failed)...)
+	if len(doubtful) > 0 {
+		why = append(why, fmt.Sprintf("%s back without an orderly stop and may lack acknowledged records", are(doubtful, "")))
+	}
+	_, _, others := l.condition(p, less(p.Replicas, p.ISR))
+	if len(others) > 0 && len(p.ISR) > 0 {
+		why = append(why, fmt.Sprintf("%s not in sync and may lack acknowledged records", are(others, "")))
+	}
+	return strings.Join(why, "; ") + ". " + remedy(append(down, failed...), doubtful, others)
+}
+
+// condition sorts replicas of a partition: those on brokers that are not there, those whose disk has failed, and those
+// that work.
+func (l *Layout) condition(p Partition, ids []int32) (down, failed, working []int32) {
+	for _, id := range ids {
 		switch {
 		case !l.Alive(id):
 			down = append(down, id)
 		case slices.Contains(p.Offline, id):
 			failed = append(failed, id)
 		default:
-			doubtful = append(doubtful, id)
+			working = append(working, id)
 		}
 	}
-	why := []string{"no replica in sync can lead: in sync were " + joinIDs(p.ISR)}
-	if len(p.ISR) == 0 {
-		why = []string{"no replica has ever led it"}
-		down = slices.DeleteFunc(slices.Clone(p.Replicas), l.Alive)
-	}
+	return down, failed, working
+}
+
+// absent says which replicas are not there.
+func absent(down, failed []int32) (why []string) {
 	if len(down) > 0 {
 		why = append(why, are(down, "down"))
 	}
 	if len(failed) > 0 {
 		why = append(why, fmt.Sprintf("the log directory of %s has failed", joinIDs(failed)))
 	}
-	if len(doubtful) > 0 {
-		why = append(why, fmt.Sprintf("%s back without an orderly stop and may lack acknowledged records", are(doubtful, "")))
-	}
-	others := slices.DeleteFunc(less(p.Replicas, p.ISR), func(id int32) bool { return !l.Alive(id) || slices.Contains(p.Offline, id) })
-	if len(others) > 0 && len(p.ISR) > 0 {
-		why = append(why, fmt.Sprintf("%s not in sync and may lack acknowledged records", are(others, "")))
-	}
-	return strings.Join(why, "; ") + ". " + remedy(append(down, failed...), doubtful, others)
+	return why
 }
 
 // remedy is what to do about a partition without a leader.
@@ -75,24 +87,9 @@ func remedy(missing, doubtful, others []int32) string {
 
 // whyBehind says why replicas are not in sync.
 func (l *Layout) whyBehind(p Partition, missing []int32) string {
-	var down, failed, behind []int32
-	for _, id := range missing {
-		switch {
-		case !l.Alive(id):
-			down = append(down, id)
-		case slices.Contains(p.Offline, id):
-			failed = append(failed, id)
-		default:
-			behind = append(behind, id)
-		}
-	}
+	down, failed, behind := l.condition(p, missing)
 	var why []string
-	if len(down) > 0 {
-		why = append(why, are(down, "down"))
-	}
-	if len(failed) > 0 {
-		why = append(why, fmt.Sprintf("the log directory of %s has failed", joinIDs(failed)))
-	}
+	why = append(why, absent(down, failed)...)
 	if len(behind) > 0 {
 		why = append(why, are(behind, "catching up"))
 	}

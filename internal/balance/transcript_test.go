@@ -1,19 +1,13 @@
 package balance
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/transcript"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what the transcripts should say; then look at the difference")
 
 // world is what the commands of one transcript act on.
 type world struct {
@@ -33,80 +27,34 @@ type world struct {
 //
 // A plan also says how many partitions it puts on fewer racks, where it does.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { transcript(t, file) })
-	}
-}
-
-func transcript(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{}
-	var out strings.Builder
-	for block := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n\n") {
-		input, _, found := strings.Cut(block, "\n----")
-		if !found { // a comment
-			fmt.Fprintf(&out, "%s\n\n", block)
-			continue
-		}
-		fmt.Fprintf(&out, "%s\n----\n", input)
-		for line := range strings.SplitSeq(input, "\n") {
-			if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
-				for _, said := range w.run(t, words) {
-					fmt.Fprintf(&out, "%s\n", said)
-				}
-			}
-		}
-		out.WriteString("\n")
-	}
-	got := strings.TrimSpace(out.String()) + "\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got != string(data) {
-		t.Errorf("the transcript says something else now; run with -rewrite and look at the difference:\n%s", got)
-	}
+	transcript.PlayAll(t, func(t *testing.T) func(transcript.Command) []string {
+		w := &world{}
+		return func(c transcript.Command) []string { return w.run(t, c) }
+	})
 }
 
 // run carries out one command.
-func (w *world) run(t *testing.T, words []string) []string {
-	var plain []string
-	named := map[string]string{}
-	for _, word := range words[1:] {
-		if k, v, ok := strings.Cut(word, "="); ok {
-			named[k] = v
-		} else {
-			plain = append(plain, word)
-		}
-	}
-	switch words[0] {
+func (w *world) run(t *testing.T, c transcript.Command) []string {
+	plain, named := c.Plain, c.Named
+	switch c.Name {
 	case "broker":
-		for _, id := range ids(plain[0]) {
+		for _, id := range transcript.IDs(plain[0]) {
 			w.brokers = append(w.brokers, Broker{ID: id, Rack: named["rack"], Closed: slices.Contains(plain, "closed")})
 		}
 		return nil
 	case "gone":
-		w.brokers = slices.DeleteFunc(w.brokers, func(b Broker) bool { return slices.Contains(ids(plain[0]), b.ID) })
+		w.brokers = slices.DeleteFunc(w.brokers, func(b Broker) bool { return slices.Contains(transcript.IDs(plain[0]), b.ID) })
 		return nil
 	case "topic":
 		for i, replicas := range plain[1:] {
-			w.add(plain[0], i, ids(replicas), named)
+			w.add(plain[0], i, transcript.IDs(replicas), named)
 		}
 		return nil
 	case "many":
-		on := ids(named["on"])
-		for i := range number(plain[1]) {
+		on := transcript.IDs(named["on"])
+		for i := range transcript.Number(plain[1]) {
 			var replicas []P.BrokerID
-			for r := range number(plain[2]) {
+			for r := range transcript.Number(plain[2]) {
 				next := i
 				if r > 0 {
 					next += 1 + (i/len(on)+r-1)%(len(on)-1)
@@ -117,16 +65,16 @@ func (w *world) run(t *testing.T, words []string) []string {
 		}
 		return nil
 	}
-	return w.plan(t, words[0], plain, named)
+	return w.plan(t, c.Name, plain, named)
 }
 
 func (w *world) add(topic string, partition int, replicas []P.BrokerID, named map[string]string) {
 	p := Partition{TopicPartition: P.TopicPartition{Topic: topic, Partition: int32(partition)}, Replicas: replicas, InSync: replicas}
 	if isr, ok := named["isr"]; ok {
-		p.InSync = ids(isr)
+		p.InSync = transcript.IDs(isr)
 	}
 	if bytes, ok := named["bytes"]; ok {
-		p.Bytes = int64(number(bytes))
+		p.Bytes = int64(transcript.Number(bytes))
 	}
 	w.partitions = append(w.partitions, p)
 }
@@ -165,38 +113,20 @@ func plan(c *Cluster, what string, plain []string, named map[string]string) (sai
 	case "spread":
 		c.Spread()
 	case "fill":
-		c.Fill(number(plain[0]))
+		c.Fill(transcript.Number(plain[0]))
 	case "demote":
-		if stuck := c.Demote(ids(plain[0])[0]); len(stuck) > 0 {
+		if stuck := c.Demote(transcript.IDs(plain[0])[0]); len(stuck) > 0 {
 			said = append(said, fmt.Sprintf("nobody else for %v", stuck))
 		}
 	case "evacuate":
-		leaving, onto := ids(plain[0]), ids(named["onto"])
+		leaving, onto := transcript.IDs(plain[0]), transcript.IDs(named["onto"])
 		err = c.Evacuate(func(tp P.TopicPartition) bool { return named["of"] == "" || tp.Topic == named["of"] },
 			func(id P.BrokerID) bool { return slices.Contains(leaving, id) },
 			func(id P.BrokerID) bool { return len(onto) == 0 || slices.Contains(onto, id) })
 	case "resize":
-		err = c.Resize(func(tp P.TopicPartition) bool { return tp.Topic == plain[0] }, number(plain[1]))
+		err = c.Resize(func(tp P.TopicPartition) bool { return tp.Topic == plain[0] }, transcript.Number(plain[1]))
 	default:
 		err = fmt.Errorf("unknown command %s", what)
 	}
 	return said, err
-}
-
-func ids(text string) []P.BrokerID {
-	var all []P.BrokerID
-	for one := range strings.SplitSeq(text, ",") {
-		if one != "" {
-			all = append(all, P.BrokerID(number(one)))
-		}
-	}
-	return all
-}
-
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		panic(err)
-	}
-	return n
 }

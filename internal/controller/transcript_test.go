@@ -1,23 +1,17 @@
 package controller
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/transcript"
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what the transcripts should say; then look at the difference")
 
 // world is what the commands of one transcript act on.
 type world struct {
@@ -51,83 +45,35 @@ type world struct {
 //	grow t 3 assign=1,2/2,1      what more partitions come to
 //	tell 1 t-0, show …, stop …   fills and takes the backlog of a broker
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { transcript(t, file) })
-	}
-}
-
-func transcript(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{random: rand.New(rand.NewPCG(1, 2))}
-	w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1, leaving: map[P.BrokerID]P.BrokerEpoch{},
-		ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}}
-	var out strings.Builder
-	for block := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n\n") {
-		input, _, found := strings.Cut(block, "\n----")
-		if !found { // a comment
-			fmt.Fprintf(&out, "%s\n\n", block)
-			continue
-		}
-		var said []string
-		for line := range strings.SplitSeq(input, "\n") {
-			if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
-				said = append(said, w.run(words)...)
-			}
-		}
-		fmt.Fprintf(&out, "%s\n----\n", input)
-		for _, line := range said {
-			fmt.Fprintf(&out, "%s\n", line)
-		}
-		out.WriteString("\n")
-	}
-	got := strings.TrimSpace(out.String()) + "\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got != string(data) {
-		t.Errorf("the transcript says something else now; run with -rewrite and look at the difference:\n%s", got)
-	}
+	transcript.PlayAll(t, func(*testing.T) func(transcript.Command) []string {
+		w := &world{random: rand.New(rand.NewPCG(1, 2))}
+		w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1, leaving: map[P.BrokerID]P.BrokerEpoch{},
+			ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}}
+		return w.run
+	})
 }
 
 // run carries out one command.
-func (w *world) run(words []string) []string {
-	args, named := words[1:], map[string]string{}
-	var plain []string
-	for _, a := range args {
-		if k, v, ok := strings.Cut(a, "="); ok {
-			named[k] = v
-		} else {
-			plain = append(plain, a)
-		}
-	}
-	switch words[0] {
+func (w *world) run(c transcript.Command) []string {
+	plain, named := c.Plain, c.Named
+	switch c.Name {
 	case "broker":
 		w.zxid++
-		b := &metadata.Broker{ID: ids(plain[0])[0], Epoch: P.BrokerEpoch(w.zxid)}
+		b := &metadata.Broker{ID: transcript.IDs(plain[0])[0], Epoch: P.BrokerEpoch(w.zxid)}
 		if rack, ok := named["rack"]; ok {
 			b.Rack = &rack
 		}
 		w.cluster.stops[b.ID] = znode.Stop(named["stop"])
 		w.change(metadata.PutBroker{Broker: b})
 	case "closed":
-		id := ids(plain[0])[0]
+		id := transcript.IDs(plain[0])[0]
 		w.cluster.loads.closed = func(other P.BrokerID) bool { return other == id }
 	case "gone":
-		w.change(metadata.DropBroker{ID: ids(plain[0])[0]})
+		w.change(metadata.DropBroker{ID: transcript.IDs(plain[0])[0]})
 	case "topic":
 		var replicas [][]P.BrokerID
 		for _, text := range plain[1:] {
-			replicas = append(replicas, ids(text))
+			replicas = append(replicas, transcript.IDs(text))
 		}
 		w.change(assigned(plain[0], znode.Topic{ID: P.TopicID{plain[0][0]}, Replicas: replicas}))
 		return w.decide(nil)
@@ -138,20 +84,20 @@ func (w *world) run(words []string) []string {
 	case "settling":
 		w.cluster.settling = plain[0] == "on"
 	case "min":
-		w.cluster.minimum = func(string) int { return number(plain[0]) }
+		w.cluster.minimum = func(string) int { return transcript.Number(plain[0]) }
 	case "end":
 		tp, _ := P.PartitionOfDir(plain[0])
-		id := ids(plain[1])[0]
+		id := transcript.IDs(plain[1])[0]
 		epoch, end, _ := strings.Cut(plain[2], ":")
 		if w.cluster.ends[tp] == nil {
 			w.cluster.ends[tp] = map[P.BrokerID]logEnd{}
 		}
-		w.cluster.ends[tp][id] = logEnd{w.cluster.image.Broker(id).Epoch, P.LeaderEpoch(number(epoch)), P.Offset(number(end))}
+		w.cluster.ends[tp][id] = logEnd{w.cluster.image.Broker(id).Epoch, P.LeaderEpoch(transcript.Number(epoch)), P.Offset(transcript.Number(end))}
 	case "leaving":
-		id := ids(plain[0])[0]
+		id := transcript.IDs(plain[0])[0]
 		w.cluster.leaving[id] = w.cluster.image.Broker(id).Epoch
 	case "depart":
-		id := ids(plain[0])[0]
+		id := transcript.IDs(plain[0])[0]
 		w.cluster.leaving[id] = w.cluster.image.Broker(id).Epoch
 		return w.write(departures(w.cluster, id, w.all()))
 	case "move":
@@ -159,21 +105,21 @@ func (w *world) run(words []string) []string {
 	case "finish":
 		return w.finish(plain[0])
 	case "widen":
-		return []string{fmt.Sprint(widen(w.cluster.image, w.cluster.loads.clone(), ids(plain[0]), number(plain[1])))}
+		return []string{fmt.Sprint(widen(w.cluster.image, w.cluster.loads.clone(), transcript.IDs(plain[0]), transcript.Number(plain[1])))}
 	case "balance":
-		return []string{fmt.Sprint(imbalanced(&w.cluster, number(plain[0]), func(P.TopicPartition) bool { return false }))}
+		return []string{fmt.Sprint(imbalanced(&w.cluster, transcript.Number(plain[0]), func(P.TopicPartition) bool { return false }))}
 	case "alter":
 		return w.alter(plain, named)
 	case "elect":
 		return w.elect(plain)
 	case "place":
-		return w.place(number(plain[0]), number(plain[1]))
+		return w.place(transcript.Number(plain[0]), transcript.Number(plain[1]))
 	case "plan":
 		return w.plan(plain[0], named)
 	case "grow":
 		return w.grow(plain, named)
 	default:
-		return w.push(words[0], plain, named)
+		return w.push(c.Name, plain, named)
 	}
 	return nil
 }
@@ -193,9 +139,9 @@ func (w *world) overwrite(name string, named map[string]string) []string {
 	for k, v := range named {
 		switch k {
 		case "leader":
-			next.Leader = ids(v)[0]
+			next.Leader = transcript.IDs(v)[0]
 		case "isr":
-			next.ISR = ids(v)
+			next.ISR = transcript.IDs(v)
 		}
 	}
 	w.change(metadata.PutPartition{TopicPartition: tp, TopicID: topic.ID, State: &next})
@@ -231,7 +177,7 @@ func (w *world) move(plain []string, named map[string]string) []string {
 	topic := w.cluster.image.Topic(tp.Topic)
 	r := Reassignment{TopicPartition: tp}
 	if plain[1] != "back" {
-		r.Replicas = ids(strings.Trim(plain[1], "-"))
+		r.Replicas = transcript.IDs(strings.Trim(plain[1], "-"))
 		if r.Replicas == nil {
 			r.Replicas = []P.BrokerID{}
 		}
@@ -299,20 +245,20 @@ func (w *world) alter(plain []string, named map[string]string) []string {
 	p := topic.Partition(tp.Partition)
 	a := Alteration{TopicPartition: tp, LeaderEpoch: p.LeaderEpoch, Epoch: p.Epoch, Recovering: named["recovering"] != ""}
 	if text, ok := named["epoch"]; ok {
-		a.LeaderEpoch = P.LeaderEpoch(number(text))
+		a.LeaderEpoch = P.LeaderEpoch(transcript.Number(text))
 	}
 	if text, ok := named["version"]; ok {
-		a.Epoch = P.PartitionEpoch(number(text))
+		a.Epoch = P.PartitionEpoch(transcript.Number(text))
 	}
 	for member := range strings.SplitSeq(named["isr"], ",") {
 		id, epoch, told := strings.Cut(member, ":")
-		m := Member{ID: ids(id)[0], Epoch: P.NoBrokerEpoch}
+		m := Member{ID: transcript.IDs(id)[0], Epoch: P.NoBrokerEpoch}
 		if told {
-			m.Epoch = P.BrokerEpoch(number(epoch))
+			m.Epoch = P.BrokerEpoch(transcript.Number(epoch))
 		}
 		a.ISR = append(a.ISR, m)
 	}
-	next, err := alter(&w.cluster, ids(plain[0])[0], p, a)
+	next, err := alter(&w.cluster, transcript.IDs(plain[0])[0], p, a)
 	switch {
 	case err != nil:
 		return []string{fmt.Sprint(P.CodeOf(err))}
@@ -380,13 +326,13 @@ func (w *world) plan(name string, named map[string]string) []string {
 	for k, v := range named {
 		switch k {
 		case "partitions":
-			topic.Partitions = int32(number(v))
+			topic.Partitions = int32(transcript.Number(v))
 		case "factor":
-			topic.ReplicationFactor = int16(number(v))
+			topic.ReplicationFactor = int16(transcript.Number(v))
 		case "assign":
 			for part := range strings.SplitSeq(v, "/") {
 				p, r, _ := strings.Cut(part, ":")
-				topic.Assignment = append(topic.Assignment, Assignment{Partition: int32(number(p)), Replicas: ids(r)})
+				topic.Assignment = append(topic.Assignment, Assignment{Partition: int32(transcript.Number(p)), Replicas: transcript.IDs(r)})
 			}
 		case "null":
 			topic.Configs[v] = nil
@@ -420,11 +366,11 @@ func (w *world) plan(name string, named map[string]string) []string {
 }
 
 func (w *world) grow(plain []string, named map[string]string) []string {
-	g := Growth{Topic: plain[0], Count: int32(number(plain[1]))}
+	g := Growth{Topic: plain[0], Count: int32(transcript.Number(plain[1]))}
 	if text, ok := named["assign"]; ok {
 		g.Assignment = [][]P.BrokerID{}
 		for part := range strings.SplitSeq(text, "/") {
-			g.Assignment = append(g.Assignment, ids(part))
+			g.Assignment = append(g.Assignment, transcript.IDs(part))
 		}
 	}
 	replicas, err := planGrowth(w.cluster.image, w.cluster.loads, g, w.random)
@@ -441,8 +387,8 @@ func (w *world) push(command string, plain []string, named map[string]string) []
 		return describeRound(w.backlog.take())
 	}
 	tp, _ := P.PartitionOfDir(plain[0])
-	what := told{topicID: P.TopicID{byte(number("0" + named["id"]))}, fresh: named["fresh"] != ""}
-	what.state = &metadata.Partition{LeaderEpoch: P.LeaderEpoch(number("0" + named["epoch"]))}
+	what := told{topicID: P.TopicID{byte(transcript.Number("0" + named["id"]))}, fresh: named["fresh"] != ""}
+	what.state = &metadata.Partition{LeaderEpoch: P.LeaderEpoch(transcript.Number("0" + named["epoch"]))}
 	switch command {
 	case "tell":
 		w.backlog.replica(image, tp, what)
@@ -480,23 +426,4 @@ func describeRound(r *round) []string {
 		lines = append(lines, fmt.Sprint("StopReplica and delete ", tp))
 	}
 	return lines
-}
-
-func ids(text string) []P.BrokerID {
-	var out []P.BrokerID
-	if text == "" {
-		return out
-	}
-	for word := range strings.SplitSeq(text, ",") {
-		out = append(out, P.BrokerID(number(word)))
-	}
-	return slices.Clip(out)
-}
-
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		panic(err)
-	}
-	return n
 }

@@ -1,10 +1,7 @@
 package partition
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,9 +10,8 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/transcript"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what the transcripts should say; then look at the difference")
 
 // Every file in testdata/*.txt is a transcript: commands, a line of dashes, and what they printed. A line of
 // prose ends without dashes. The clock stands still but for "at". Commands about a leader:
@@ -40,47 +36,10 @@ var rewrite = flag.Bool("rewrite", false, "write what the transcripts should say
 //	watermark 48                   the leader's
 //	code NOT_LEADER_FOR_PARTITION    the leader's answer
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { transcript(t, file) })
-	}
-}
-
-func transcript(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, heard: map[P.BrokerID]time.Duration{}}
-	var out strings.Builder
-	for block := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n\n") {
-		input, _, found := strings.Cut(block, "\n----")
-		fmt.Fprintf(&out, "%s\n", input)
-		if found {
-			out.WriteString("----\n")
-			for line := range strings.SplitSeq(input, "\n") {
-				if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
-					for _, said := range w.run(words) {
-						fmt.Fprintf(&out, "%s\n", said)
-					}
-				}
-			}
-		}
-		out.WriteString("\n")
-	}
-	got := strings.TrimSpace(out.String()) + "\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got != string(data) {
-		t.Errorf("the transcript says something else now; run with -rewrite and look at the difference:\n%s", got)
-	}
+	transcript.PlayAll(t, func(t *testing.T) func(transcript.Command) []string {
+		w := &world{t: t, heard: map[P.BrokerID]time.Duration{}}
+		return w.run
+	})
 }
 
 // world is what the commands of one transcript act on.
@@ -95,17 +54,9 @@ type world struct {
 	epochs   []EpochEnd // of the follower: Epoch begins at End
 }
 
-func (w *world) run(words []string) []string {
-	var plain []string
-	named := map[string]string{}
-	for _, word := range words[1:] {
-		if k, v, ok := strings.Cut(word, "="); ok {
-			named[k] = v
-		} else {
-			plain = append(plain, word)
-		}
-	}
-	switch words[0] {
+func (w *world) run(c transcript.Command) []string {
+	plain, named := c.Plain, c.Named
+	switch c.Name {
 	case "at":
 		w.now = w.duration(plain[0])
 		return nil
@@ -119,10 +70,10 @@ func (w *world) run(words []string) []string {
 		w.follow(plain, named)
 		return nil
 	case "diverges", "range", "watermark", "code":
-		return w.follows(words[0], plain)
+		return w.follows(c.Name, plain)
 	}
 	before := w.describe()
-	said := w.leads(words[0], plain, named)
+	said := w.leads(c.Name, plain, named)
 	if after := w.describe(); after != before {
 		said = append(said, after)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
 )
 
 // Status is the whole cluster: who is there, what is wrong, and what is under way.
@@ -152,7 +154,7 @@ func (c *Client) topicSettings(ctx context.Context, l *Layout) (topicSettings, e
 	if len(names) == 0 {
 		return settings, nil
 	}
-	resources, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, names, append([]string{"min.insync.replicas"}, throttledReplicas...))
+	resources, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, names, append([]string{"min.insync.replicas"}, config.ThrottledLists[:]...))
 	if err != nil {
 		return settings, err
 	}
@@ -174,7 +176,7 @@ func (s *topicSettings) take(r Resource) {
 			delete(s.failed, r.Name)
 		}
 	}
-	if own := r.Own(); own[throttledReplicas[0]] != "" || own[throttledReplicas[1]] != "" {
+	if own := r.Own(); own[config.ThrottledLists[0]] != "" || own[config.ThrottledLists[1]] != "" {
 		s.throttled = append(s.throttled, r.Name)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
 )
 
 // livingOnly is a cluster in which some brokers live.
@@ -156,7 +158,7 @@ barnabas_follower_max_lag_records 3
 func TestThrottlesOfOthersStay(t *testing.T) {
 	own := func(leader, follower string) Resource {
 		r := Resource{Type: kmsg.ConfigResourceTypeTopic, Name: "t"}
-		for key, value := range map[string]string{throttledReplicas[0]: leader, throttledReplicas[1]: follower} {
+		for key, value := range map[string]string{config.ThrottledLists[0]: leader, config.ThrottledLists[1]: follower} {
 			r.Entries = append(r.Entries, ConfigEntry{Name: key, Value: &value, Source: kmsg.ConfigSourceDynamicTopicConfig})
 		}
 		return r

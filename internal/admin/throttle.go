@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
 // The properties that slow replication down (KIP-73):
@@ -21,13 +24,6 @@ import (
 //
 // On the leading side all present replicas of a partition are named, since any may come to lead; on the following
 // side those that are added, so that who was in sync stays so.
-var (
-	throttledRates    = []string{"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
-	throttledReplicas = []string{"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
-)
-
-// allReplicas is the list of all replicas of a topic.
-const allReplicas = "*"
 
 // Throttle is how a broker is slowed down; -1 where it is not.
 type Throttle struct {
@@ -41,7 +37,7 @@ func (c *Client) Throttles(ctx context.Context, brokers []int32) ([]Throttle, ma
 	silent := map[int32]error{}
 	for _, id := range brokers {
 		asking, cancel := c.limitOne(ctx)
-		resources, err := c.describeConfigs(asking, kmsg.ConfigResourceTypeBroker, []string{strconv.Itoa(int(id))}, throttledRates)
+		resources, err := c.describeConfigs(asking, kmsg.ConfigResourceTypeBroker, []string{strconv.Itoa(int(id))}, config.ThrottledRates[:])
 		cancel()
 		if err == nil {
 			err = resources[0].Err
@@ -58,7 +54,7 @@ func (c *Client) Throttles(ctx context.Context, brokers []int32) ([]Throttle, ma
 			}
 			return -1
 		}
-		if t := (Throttle{id, rate(throttledRates[0]), rate(throttledRates[1])}); t.Leader >= 0 || t.Follower >= 0 {
+		if t := (Throttle{id, rate(config.ThrottledRates[0]), rate(config.ThrottledRates[1])}); t.Leader >= 0 || t.Follower >= 0 {
 			all = append(all, t)
 		}
 	}
@@ -92,15 +88,15 @@ func (c *Client) throttle(ctx context.Context, rate int64, leaders, followers th
 		}
 	}
 	topics := slices.Sorted(maps.Keys(sides))
-	own, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, topics, throttledReplicas)
+	own, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, topics, config.ThrottledLists[:])
 	if err != nil {
 		return err
 	}
 	for n, topic := range topics {
 		var ops []ConfigOp
 		for i, side := range sides[topic] {
-			if len(side) > 0 && own[n].Own()[throttledReplicas[i]] != allReplicas {
-				ops = append(ops, ConfigOp{throttledReplicas[i], kmsg.IncrementalAlterConfigOpAppend, kmsg.StringPtr(strings.Join(side.entries(), ","))})
+			if len(side) > 0 && own[n].Own()[config.ThrottledLists[i]] != config.AllReplicas {
+				ops = append(ops, ConfigOp{config.ThrottledLists[i], kmsg.IncrementalAlterConfigOpAppend, kmsg.StringPtr(strings.Join(side.entries(), ","))})
 			}
 		}
 		if len(ops) == 0 {
@@ -123,7 +119,7 @@ func (t throttled) entries() []string {
 	var all []string
 	for _, at := range slices.SortedFunc(maps.Keys(t), TopicPartition.Compare) {
 		for _, id := range t[at] {
-			all = append(all, fmt.Sprintf("%d:%d", at.Partition, id))
+			all = append(all, config.ThrottledReplica(at.Partition, protocol.BrokerID(id)))
 		}
 	}
 	return all
@@ -132,7 +128,7 @@ func (t throttled) entries() []string {
 // setRate sets the rates of a broker, or takes them away.
 func (c *Client) setRate(ctx context.Context, broker int32, rate *int64) error {
 	var ops []ConfigOp
-	for _, key := range throttledRates {
+	for _, key := range config.ThrottledRates {
 		op := ConfigOp{Name: key, Kind: kmsg.IncrementalAlterConfigOpDelete}
 		if rate != nil {
 			op.Kind, op.Value = kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr(strconv.FormatInt(*rate, 10))
@@ -162,14 +158,14 @@ func (c *Client) Unthrottle(ctx context.Context) error {
 	for _, t := range topics {
 		names = append(names, t.Name)
 	}
-	resources, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, names, throttledReplicas)
+	resources, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, names, config.ThrottledLists[:])
 	if err != nil {
 		return err
 	}
 	slowed, standing := false, false
 	var failures []error
 	for _, t := range resources {
-		standing = standing || t.Own()[throttledReplicas[0]] == allReplicas || t.Own()[throttledReplicas[1]] == allReplicas
+		standing = standing || t.Own()[config.ThrottledLists[0]] == config.AllReplicas || t.Own()[config.ThrottledLists[1]] == config.AllReplicas
 		if ops := releases(t, func(partition string) bool { return !under[t.Name+"-"+partition] }); len(ops) > 0 {
 			slowed = true
 			failures = append(failures, c.AlterConfigs(ctx, kmsg.ConfigResourceTypeTopic, t.Name, ops, false))
@@ -184,9 +180,9 @@ func (c *Client) Unthrottle(ctx context.Context) error {
 // releases are the changes that take the entries of partitions that have ended out of a topic's lists.
 func releases(topic Resource, ended func(partition string) bool) []ConfigOp {
 	var ops []ConfigOp
-	for _, key := range throttledReplicas {
+	for _, key := range config.ThrottledLists {
 		value := topic.Own()[key]
-		if value == "" || value == allReplicas {
+		if value == "" || value == config.AllReplicas {
 			continue
 		}
 		entries := strings.Split(value, ",")

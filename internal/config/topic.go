@@ -178,7 +178,7 @@ func (t topicValues) topic() Topic {
 		Preallocate:           t.get("preallocate").flag,
 		MinInsyncReplicas:     int(t.int("min.insync.replicas")),
 		UncleanLeaderElection: t.get("unclean.leader.election.enable").flag,
-		ThrottledLeaders:      t.throttled("leader.replication.throttled.replicas"),
-		ThrottledFollowers:    t.throttled("follower.replication.throttled.replicas"),
+		ThrottledLeaders:      t.throttled(ThrottledLists[0]),
+		ThrottledFollowers:    t.throttled(ThrottledLists[1]),
 	}
 }

@@ -209,7 +209,7 @@ func (c *cast) set(entity metadata.Entity, keys []string, values ...string) {
 func TestSharesBesideThrottlesOfOperators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := filledCast(t, "auto.balance.enable=true")
-		c.set(metadata.TopicEntity("t"), throttledReplicas[:1], "*")
+		c.set(metadata.TopicEntity("t"), config.ThrottledLists[:1], "*")
 		for range 12 {
 			<-time.After(fillAfter)
 			c.follow()
@@ -218,7 +218,7 @@ func TestSharesBesideThrottlesOfOperators(t *testing.T) {
 			t.Errorf("the new broker has %d replicas", replicas)
 		}
 		<-time.After(2 * fillEvery)
-		if lists, _ := c.data("/config/topics/t"); !strings.Contains(lists, `"leader.replication.throttled.replicas":"*"`) || strings.Contains(lists, throttledReplicas[1]) {
+		if lists, _ := c.data("/config/topics/t"); !strings.Contains(lists, `"leader.replication.throttled.replicas":"*"`) || strings.Contains(lists, config.ThrottledLists[1]) {
 			t.Errorf("%s", lists)
 		}
 	})
@@ -233,19 +233,19 @@ func TestThrottlesOfOperatorsStay(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := filledCast(t)
-			c.set(metadata.BrokerEntity(P.NoBroker), throttledRates, test.rate, test.rate)
-			c.set(metadata.TopicEntity("t"), throttledReplicas, test.leader, "*")
+			c.set(metadata.BrokerEntity(P.NoBroker), config.ThrottledRates[:], test.rate, test.rate)
+			c.set(metadata.TopicEntity("t"), config.ThrottledLists[:], test.leader, "*")
 			<-time.After(fillAfter + 2*fillEvery)
 			rates, _ := c.data("/config/brokers/<default>")
 			lists, _ := c.data("/config/topics/t")
 			var stayed []string
 			for i, name := range []string{"leader", "follower"} {
-				if strings.Contains(rates, throttledRates[i]) {
+				if strings.Contains(rates, config.ThrottledRates[i]) {
 					stayed = append(stayed, name+" rate")
 				}
 			}
 			for i, name := range []string{"leader", "follower"} {
-				if strings.Contains(lists, throttledReplicas[i]) {
+				if strings.Contains(lists, config.ThrottledLists[i]) {
 					stayed = append(stayed, name+" list")
 				}
 			}

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,16 +26,12 @@ import (
 // that there may be lists. They are ours where they are auto.balance.throttled.rate, or what this term has written: other
 // rates and whatever stands beside them are an operator's. What an operator's own tool has set for single brokers, or for
 // all replicas (*), is left alone; for single replicas it is left alone unless a balance of ours ends at the same time.
-var (
-	throttledRates    = []string{"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
-	throttledReplicas = []string{"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
-)
 
 // slowDown writes the throttle of some moves.
 func (t *term) slowDown(batch []balance.Move, rate int64) error {
 	t.filling.slowed, t.filling.rate = true, rate
 	text := strconv.FormatInt(rate, 10)
-	if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpSet, throttledRates, []string{text, text}); err != nil {
+	if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpSet, config.ThrottledRates[:], []string{text, text}); err != nil {
 		return err
 	}
 	byTopic := map[string][2][]string{}
@@ -44,7 +39,7 @@ func (t *term) slowDown(batch []balance.Move, rate int64) error {
 		of := byTopic[m.Topic]
 		for side, ids := range [][]P.BrokerID{m.From, m.Adding()} {
 			for _, id := range ids {
-				of[side] = append(of[side], fmt.Sprintf("%d:%d", m.Partition, id))
+				of[side] = append(of[side], config.ThrottledReplica(m.Partition, id))
 			}
 		}
 		byTopic[m.Topic] = of
@@ -64,8 +59,8 @@ func (t *term) slowDownTopic(topic metadata.Entity, sides [2][]string) error {
 		return err
 	}
 	var keys, values []string
-	for side, key := range throttledReplicas {
-		if found[0][key] != "*" {
+	for side, key := range config.ThrottledLists {
+		if found[0][key] != config.AllReplicas {
 			keys, values = append(keys, key), append(values, strings.Join(sides[side], ","))
 		}
 	}
@@ -102,7 +97,7 @@ func (t *term) endFill() error {
 			}
 		}
 	}
-	if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpDelete, throttledRates, nil); err != nil {
+	if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpDelete, config.ThrottledRates[:], nil); err != nil {
 		return err
 	}
 	t.filling.slowed = false
@@ -137,15 +132,15 @@ func (t *term) oursAre(values map[string]string) bool {
 	rates := []int64{t.filling.rate, t.controller.options.Config().Long("auto.balance.throttled.rate")}
 	return slices.ContainsFunc(rates, func(rate int64) bool {
 		text := strconv.FormatInt(rate, 10)
-		return rate > 0 && values[throttledRates[0]] == text && values[throttledRates[1]] == text
+		return rate > 0 && values[config.ThrottledRates[0]] == text && values[config.ThrottledRates[1]] == text
 	})
 }
 
 // lists are the keys under which single replicas of a topic are slowed down.
 func lists(values map[string]string) []string {
 	var keys []string
-	for _, key := range throttledReplicas {
-		if value, ok := values[key]; ok && value != "*" {
+	for _, key := range config.ThrottledLists {
+		if value, ok := values[key]; ok && value != config.AllReplicas {
 			keys = append(keys, key)
 		}
 	}

@@ -64,8 +64,8 @@ func newShared(o Options) *shared {
 	c := &shared{Options: o, began: time.Now()}
 	// Config by way of c: tests replace it.
 	settings := func() *config.Broker { return c.Config() }
-	c.sending = quota{config: settings, property: "leader.replication.throttled.rate", clock: c.clock}
-	c.fetching = quota{config: settings, property: "follower.replication.throttled.rate", clock: c.clock}
+	c.sending = quota{config: settings, property: config.ThrottledRates[0], clock: c.clock}
+	c.fetching = quota{config: settings, property: config.ThrottledRates[1], clock: c.clock}
 	c.heard.at = map[protocol.BrokerID]*atomic.Int64{}
 	c.proposals.wake = make(chan struct{}, 1)
 	return c

@@ -31,14 +31,7 @@ A broker that stops in order hands its leaders over by itself: draining is for o
 		Args:              exactly(1, "the id of a broker"),
 		ValidArgsFunction: completeBrokers(c),
 		RunE: func(command *cobra.Command, args []string) error {
-			id, err := parseBroker(args[0])
-			if err != nil {
-				return err
-			}
-			if err := flags.check(); err != nil {
-				return err
-			}
-			return c.with(command.Context(), func(ctx context.Context, client *admin.Client) error {
+			return flags.onBroker(command, c, args[0], func(ctx context.Context, client *admin.Client, id int32) error {
 				switch {
 				case flags.undo:
 					err := client.SetClosed(ctx, id, false)
@@ -79,14 +72,7 @@ the broker can be stopped and its disks be wiped.` + movesHelp,
 		Args:              exactly(1, "the id of a broker"),
 		ValidArgsFunction: completeBrokers(c),
 		RunE: func(command *cobra.Command, args []string) error {
-			id, err := parseBroker(args[0])
-			if err != nil {
-				return err
-			}
-			if err := flags.check(); err != nil {
-				return err
-			}
-			return c.with(command.Context(), func(ctx context.Context, client *admin.Client) error {
+			return flags.onBroker(command, c, args[0], func(ctx context.Context, client *admin.Client, id int32) error {
 				return c.evacuate(ctx, client, flags, id)
 			})
 		},

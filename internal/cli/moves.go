@@ -48,6 +48,18 @@ func (f *movesFlags) check() error {
 	return nil
 }
 
+// onBroker connects and calls do for the broker that was given.
+func (f *movesFlags) onBroker(command *cobra.Command, c *common, given string, do func(context.Context, *admin.Client, int32) error) error {
+	id, err := parseBroker(given)
+	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	return c.with(command.Context(), func(ctx context.Context, client *admin.Client) error { return do(ctx, client, id) })
+}
+
 // planner fills a plan; what it returns is said to people beside the plan.
 type planner func(l *admin.Layout, plan *balance.Cluster) (notice string, err error)
 

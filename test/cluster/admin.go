@@ -56,22 +56,13 @@ func (m *topicModel) pick(random *rand.Rand) (string, *modelled) {
 
 // administrate changes topics of its own, and moves partitions of moved around.
 func (l *load) administrate(ctx context.Context, random *rand.Rand) {
-	tick := time.NewTicker(adminPace)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-l.others.done:
-			return
-		}
-		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	l.every(ctx, adminPace, 10*time.Second, func(ctx context.Context) {
 		if random.IntN(3) == 0 {
-			l.move(limited, random)
+			l.move(ctx, random)
 		} else {
-			l.change(limited, random)
+			l.change(ctx, random)
 		}
-		cancel()
-	}
+	})
 }
 
 // move gives a partition two other replicas. What becomes of that is seen in the end: as many replicas in sync.

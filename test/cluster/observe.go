@@ -10,12 +10,15 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
-// glance is how often observers look.
-const glance = 100 * time.Millisecond
+// glance is how often observers look, and glanceLimit how long a look may take.
+const (
+	glance      = 100 * time.Millisecond
+	glanceLimit = 5 * time.Second
+)
 
-// every calls look until the load ends.
-func (l *load) every(ctx context.Context, look func(context.Context)) {
-	tick := time.NewTicker(glance)
+// every calls do at a pace until the load ends, with so long for each call.
+func (l *load) every(ctx context.Context, pace, limit time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for {
 		select {
@@ -23,15 +26,15 @@ func (l *load) every(ctx context.Context, look func(context.Context)) {
 		case <-l.others.done:
 			return
 		}
-		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		look(limited)
+		limited, cancel := context.WithTimeout(ctx, limit)
+		do(limited)
 		cancel()
 	}
 }
 
 // observeWatermarks asks for the ends of all partitions, again and again.
 func (l *load) observeWatermarks(ctx context.Context) {
-	l.every(ctx, func(ctx context.Context) {
+	l.every(ctx, glance, glanceLimit, func(ctx context.Context) {
 		ends, err := l.admin.ListEndOffsets(ctx, orders, moved)
 		if err != nil {
 			return // partly, or at all: the next look may tell
@@ -71,7 +74,7 @@ func (l *load) observeTree(ctx context.Context, c *cluster) {
 		}
 	}
 	var session coordination.Session
-	l.every(ctx, func(ctx context.Context) {
+	l.every(ctx, glance, glanceLimit, func(ctx context.Context) {
 		if session == nil {
 			var err error
 			if session, err = c.openSession(ctx); err != nil {

@@ -28,6 +28,11 @@ type Server struct {
 // Serve answers on a listener until it is closed. Records go to files in dir; they are thrown away where dir is "".
 func Serve(listener net.Listener, dir string) error {
 	s := &Server{dir: dir, address: listener.Addr().(*net.TCPAddr), topics: map[string][]*partition{}, appended: make(chan struct{})}
+	return accept(listener, func(conn net.Conn) { s.serve(conn.(*net.TCPConn)) })
+}
+
+// accept serves every connection in a goroutine of its own, until the listener is closed.
+func accept(listener net.Listener, serve func(net.Conn)) error {
 	for {
 		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -35,33 +40,25 @@ func Serve(listener net.Listener, dir string) error {
 		} else if err != nil {
 			return err
 		}
-		go s.serve(conn.(*net.TCPConn))
+		go serve(conn)
 	}
 }
 
 // Echo sends back whatever comes on any connection, until the listener is closed.
 func Echo(listener net.Listener) error {
-	for {
-		conn, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		go func() {
-			defer conn.Close()
-			buffer := make([]byte, 64<<10)
-			for {
-				n, err := conn.Read(buffer)
-				if err != nil {
-					return
-				}
-				if _, err := conn.Write(buffer[:n]); err != nil {
-					return
-				}
+	return accept(listener, func(conn net.Conn) {
+		defer conn.Close()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := conn.Read(buffer)
+			if err != nil {
+				return
 			}
-		}()
-	}
+			if _, err := conn.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	})
 }
 
 // serve answers one request after another.

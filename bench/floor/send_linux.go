@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,44 +25,37 @@ func send(conn *net.TCPConn, out []byte, pieces []piece) error {
 	}
 	sent := 0
 	for _, p := range pieces {
-		if err := sendBytes(raw.Write, out[sent:p.at], unix.MSG_MORE); err != nil {
+		if err := sendBytes(raw, out[sent:p.at], unix.MSG_MORE); err != nil {
 			return err
 		}
 		sent = p.at
 		source := int(p.file.Fd())
-		var failed error
-		err := raw.Write(func(fd uintptr) bool {
-			for p.length > 0 {
-				n, err := unix.Sendfile(int(fd), source, &p.position, int(p.length))
-				switch {
-				case errors.Is(err, unix.EAGAIN):
-					return false
-				case errors.Is(err, unix.EINTR):
-					continue
-				case err != nil:
-					failed = err
-					return true
-				}
-				if n == 0 {
-					failed = io.ErrUnexpectedEOF // the topic was deleted
-					return true
-				}
-				p.length -= int64(n)
+		err := whole(raw, p.length, func(fd int, left int64) (int, error) {
+			n, err := unix.Sendfile(fd, source, &p.position, int(left))
+			if n == 0 && err == nil {
+				err = io.ErrUnexpectedEOF // the topic was deleted
 			}
-			return true
+			return n, err
 		})
-		if err := errors.Join(err, failed); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	return sendBytes(raw.Write, out[sent:], 0)
+	return sendBytes(raw, out[sent:], 0)
 }
 
-func sendBytes(write func(func(uintptr) bool) error, text []byte, flags int) error {
+func sendBytes(raw syscall.RawConn, text []byte, flags int) error {
+	return whole(raw, int64(len(text)), func(fd int, left int64) (int, error) {
+		return unix.SendmsgN(fd, text[int64(len(text))-left:], nil, nil, flags)
+	})
+}
+
+// whole repeats a system call that sends a part of what is left until nothing is, and waits where the socket takes no more.
+func whole(raw syscall.RawConn, left int64, some func(fd int, left int64) (int, error)) error {
 	var failed error
-	err := write(func(fd uintptr) bool {
-		for len(text) > 0 {
-			n, err := unix.SendmsgN(int(fd), text, nil, nil, flags)
+	err := raw.Write(func(fd uintptr) bool {
+		for left > 0 {
+			n, err := some(int(fd), left)
 			switch {
 			case errors.Is(err, unix.EAGAIN):
 				return false
@@ -71,7 +65,7 @@ func sendBytes(write func(func(uintptr) bool) error, text []byte, flags int) err
 				failed = err
 				return true
 			}
-			text = text[n:]
+			left -= int64(n)
 		}
 		return true
 	})

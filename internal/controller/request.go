@@ -9,14 +9,17 @@ import (
 )
 
 // ask lets the active term carry out f and waits for what comes out, until ctx ends. What f has begun goes
-// on when nobody waits any more: a client whose time is up may find later that it succeeded. It fails with
-// NOT_CONTROLLER where another broker leads, and where the term ends first.
+// on when nobody waits any more: a client whose time is up may find later that it succeeded. Where ctx has
+// ended before, f is begun all the same, as Kafka creates a topic whose time is up from the start, and the
+// answer is the end of ctx however quick f was. It fails with NOT_CONTROLLER where another broker leads, and
+// where the term ends first.
 func ask[T any](ctx context.Context, c *Controller, f func(*term) (T, error)) (T, error) {
 	var nothing T
 	t := c.term.Load()
 	if t == nil {
 		return nothing, P.NotController
 	}
+	expired := ctx.Err()
 	result := make(chan T, 1)
 	request := func() error {
 		r, err := f(t)
@@ -24,7 +27,7 @@ func ask[T any](ctx context.Context, c *Controller, f func(*term) (T, error)) (T
 		return err
 	}
 	select {
-	case t.requests <- request: // also where ctx has ended: Kafka creates a topic with a timeout of 1 ms
+	case t.requests <- request:
 	default:
 		select {
 		case t.requests <- request:
@@ -33,6 +36,9 @@ func ask[T any](ctx context.Context, c *Controller, f func(*term) (T, error)) (T
 		case <-ctx.Done():
 			return nothing, ctx.Err()
 		}
+	}
+	if expired != nil {
+		return nothing, expired
 	}
 	select {
 	case r := <-result:

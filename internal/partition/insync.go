@@ -81,7 +81,7 @@ func (l *Leader) Propose(heard func(P.BrokerID) time.Duration, now time.Duration
 // fetched since it was last found to lag. The latter counts while the watermark stands still: then one that is cut off
 // still has all that is committed, and would join and leave, again and again, with nothing committed meanwhile.
 func (l *Leader) caughtUp(f *follower) bool {
-	return f.end != P.NoOffset && !f.lagged && f.end >= l.watermark && f.end >= l.EpochStart
+	return f.end != P.NoOffset && !f.lagged && !f.gone && f.end >= l.watermark && f.end >= l.EpochStart
 }
 
 // MayExpand reports whether [Leader.Propose] would ask for a replica to be taken in; it is cheap.

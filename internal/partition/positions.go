@@ -29,6 +29,8 @@ type follower struct {
 	lagged bool
 	// refused is until when no proposal is made to take it in.
 	refused time.Duration
+	// gone is set when its broker has left the cluster, until it fetches again.
+	gone bool
 }
 
 // newFollower gives a member of the in-sync set the benefit of the doubt.
@@ -64,7 +66,7 @@ func (f *follower) fetch(offset, leaderEnd P.Offset, now time.Duration) {
 		// It has reached what there was at its last fetch, so that it had all at that moment.
 		f.caughtUp = max(f.caughtUp, f.fetched)
 	}
-	f.end, f.fetched, f.leaderEnd, f.lagged = offset, now, leaderEnd, false
+	f.end, f.fetched, f.leaderEnd, f.lagged, f.gone = offset, now, leaderEnd, false, false
 }
 
 // since is the last time at which the follower had everything; heard is when its broker last fetched anything.
@@ -117,14 +119,24 @@ func (l *Leader) Fetched(q Fetch, now time.Duration) (P.Offset, error) {
 	return l.watermark, nil
 }
 
-// Gone says that a broker is not there any more. Outside of the in-sync set it holds nothing up; a member
-// leaves by the controller's word, or when it lags.
+// Gone says that a broker is not there any more. It cannot join, and so nothing waits for that. Where it counts, it goes
+// on counting: a member leaves by the controller's word or when it lags, and whoever a proposal in flight would take in
+// may have been taken in.
 func (l *Leader) Gone(id P.BrokerID, now time.Duration) {
-	if f := l.follower(id); f != nil && !slices.Contains(l.wide, id) {
-		f.forget()
-		l.advance(now)
+	f := l.follower(id)
+	if f == nil {
+		return
 	}
+	if !slices.Contains(l.wide, id) {
+		f.forget()
+	}
+	f.gone = true
+	l.advance(now)
 }
+
+// Passed lets go of what only time lets go of: the watermark has waited long enough for a replica to join that does
+// not fetch any more. An append or a fetch does it too, but there may be none.
+func (l *Leader) Passed(now time.Duration) { l.advance(now) }
 
 // Lag says how many offsets a follower is behind; all of the log while it has not fetched.
 func (l *Leader) Lag(id P.BrokerID) int64 {
@@ -169,7 +181,7 @@ func (l *Leader) Readers(readers []Reader, offset P.Offset) []Reader {
 // mayJoinSoon reports whether a replica outside of the in-sync set keeps up, so that the watermark waits for
 // it to join. One that the controller has refused does not hold anything up (KAFKA-15021).
 func (l *Leader) mayJoinSoon(f *follower, now time.Duration) bool {
-	return f.end != P.NoOffset && f.refused <= now && (f.end == l.end || now-f.caughtUp <= l.settings.MaxLag)
+	return f.end != P.NoOffset && !f.gone && f.refused <= now && (f.end == l.end || now-f.caughtUp <= l.settings.MaxLag)
 }
 
 // lagging reports whether a member of the in-sync set has lacked something for too long.

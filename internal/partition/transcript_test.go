@@ -27,6 +27,7 @@ import (
 //	lost                           no answer
 //	learn isr=1 version=6          UpdateMetadata says so
 //	min 1, gone 3                  the minimum, or the cluster, has changed
+//	passed                         nothing has happened but time
 //
 // and about a follower, whose log is given by where its epochs begin and its end:
 //
@@ -128,6 +129,8 @@ func (w *world) leads(command string, plain []string, named map[string]string) [
 		l.SetMinimum(w.number(plain[0]), w.now)
 	case "gone":
 		l.Gone(P.BrokerID(w.number(plain[0])), w.now)
+	case "passed":
+		l.Passed(w.now)
 	default:
 		w.t.Errorf("unknown command %s", command)
 	}

@@ -112,7 +112,7 @@ func (p *Partition) answered(proposal *partition.Proposal, answer partition.Answ
 	return again
 }
 
-// checkFollowers lets members of the in-sync set leave that lag.
+// checkFollowers lets members of the in-sync set leave that lag, and what waits for others to join go on in the end.
 func (p *Partition) checkFollowers() {
 	if _, leads := p.Leader(); !leads {
 		return
@@ -120,7 +120,8 @@ func (p *Partition) checkFollowers() {
 	p.lock <- struct{}{}
 	defer p.release()
 	if p.leader != nil && !p.leader.Alone() {
-		p.proposeLocked(p.options.clock())
+		p.leader.Passed(p.options.clock())
+		p.ledLocked()
 	}
 }
 

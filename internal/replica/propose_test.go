@@ -165,6 +165,31 @@ func TestRefusedReplicaIsProposedAgain(t *testing.T) {
 	})
 }
 
+// A replica that hangs outside of the in-sync set holds records up for as long as it may lag, and then no longer,
+// although nothing is appended and nobody fetches.
+func TestWatermarkDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newProposing(t, true)
+		defer c.stop()
+		c.fetches(0)
+		q := <-c.asked
+		c.write(c.p, 1, AcksLeader)
+		c.answer(q, protocol.IneligibleReplica, 0)
+		hang, cancel := context.WithTimeout(context.Background(), 2*partition.HoldOff)
+		defer cancel()
+		<-hang.Done()
+		c.write(c.p, 1, AcksLeader)
+		if b := c.p.Bounds(); b.HighWatermark != 1 {
+			t.Errorf("bounds %+v: the watermark waits for a replica that may join", b)
+		}
+		limit, cancel := context.WithTimeout(context.Background(), 2*c.options.Config().Duration("replica.lag.time.max.ms"))
+		defer cancel()
+		if err := c.p.Wait(limit, 4, 2); err != nil {
+			t.Errorf("the second record is not committed: %v", err)
+		}
+	})
+}
+
 // The state that UpdateMetadata shows counts, and ends a proposal that it makes impossible.
 func TestStateFromTheImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

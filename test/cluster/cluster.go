@@ -35,8 +35,8 @@ type settings struct {
 	treeGoesBack bool
 	// unchanged says that nobody changes topics and moves partitions, but for the scenario.
 	unchanged bool
-	// overrides are further properties of the brokers.
-	overrides []string
+	// relayed says that brokers reach each other by a relay.
+	relayed bool
 }
 
 // chroot is the path of the cluster in ZooKeeper, which nobody creates beforehand.
@@ -47,6 +47,7 @@ type cluster struct {
 	dir      string
 	settings settings
 	network  *network // nil: everything on 127.0.0.1
+	relay    *relay   // nil: brokers reach each other directly
 	servers  zktest.Ensemble
 	brokers  []*broker
 	random   *rand.Rand
@@ -71,6 +72,12 @@ func newCluster(o options, s settings, dir string, n *network) (*cluster, error)
 	c := &cluster{dir: dir, settings: s, network: n, random: rand.New(rand.NewPCG(o.seed, 0))}
 	if err := c.startZooKeeper(); err != nil {
 		return nil, err
+	}
+	if s.relayed {
+		var err error
+		if c.relay, err = newRelay(n); err != nil {
+			return c, err
+		}
 	}
 	for id := range 3 {
 		b, err := c.newBroker(o.program, id, filepath.Join(dir, fmt.Sprintf("broker-%d", id)))
@@ -105,19 +112,22 @@ func (c *cluster) startZooKeeper() error {
 func (c *cluster) newBroker(program string, id int, dir string) (*broker, error) {
 	b := &broker{id: id, Broker: process.Broker{
 		Program: program, Dir: dir, StartLimit: time.Minute,
-		Overrides: append([]string{
+		Overrides: []string{
 			"http.listener=", fmt.Sprintf("broker.id=%d", id),
 			"zookeeper.connect=" + strings.Join(c.servers.Addresses(), ",") + chroot,
 			fmt.Sprintf("zookeeper.session.timeout.ms=%d", c.settings.session.Milliseconds()), "zookeeper.connection.timeout.ms=30000",
 			fmt.Sprintf("replica.lag.time.max.ms=%d", c.settings.lag.Milliseconds()),
 			"offsets.topic.num.partitions=4", "auto.create.topics.enable=false", "leader.imbalance.check.interval.seconds=5",
 			"group.initial.rebalance.delay.ms=0",
-		}, c.settings.overrides...),
+		},
 	}}
 	if c.network != nil {
 		b.host = c.network.brokers[id]
 		b.Under, b.Address = b.host.under(), b.host.ip+":9092"
 		b.Overrides[0] = "http.listener=" + b.host.ip + metricsPort
+	}
+	if c.relay != nil {
+		b.Overrides = append(b.Overrides, c.network.relayed(id)...)
 	}
 	if c.settings.volume > 0 {
 		return b, mountVolume(filepath.Join(dir, "data"), c.settings.volume)
@@ -173,6 +183,9 @@ func (c *cluster) end() error {
 	}
 	c.servers.Kill()
 	var errs []error
+	if c.relay != nil {
+		errs = append(errs, c.relay.close())
+	}
 	if c.settings.volume > 0 {
 		for _, b := range c.brokers {
 			errs = append(errs, unmountVolume(filepath.Join(b.Dir, "data")))

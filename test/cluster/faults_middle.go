@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -107,11 +106,8 @@ func (t *trial) vanished(ctx context.Context, topic string) error {
 		return err
 	}
 	return t.load.until(ctx, topic+" to leave no trace", func(ctx context.Context) error {
-		for _, b := range t.brokers {
-			left, err := filepath.Glob(filepath.Join(b.Dir, "data", topic+"-[0-9]"))
-			if err != nil || len(left) > 0 {
-				return fmt.Errorf("broker %d has %v: %w", b.id, left, err)
-			}
+		if err := each(t.brokers, func(b *broker) error { return b.holdsNone(topic) }); err != nil {
+			return err
 		}
 		return t.tree(ctx, func(s coordination.Session) error {
 			for _, path := range []string{znode.TopicPath(topic), znode.DeleteTopicPath(topic), "/config/topics/" + topic} {
@@ -236,8 +232,8 @@ func sameMembers(one, other []int32) bool {
 	return slices.Equal(slices.Sorted(slices.Values(one)), slices.Sorted(slices.Values(other)))
 }
 
-// midDeletion is a round in which the controller is killed between the two orders to stop a replica: to stop, and to
-// delete. One broker stands still, so that the first order is not answered by all, and the second not sent to it.
+// midDeletion is a round in which the controller is killed at any moment of a deletion. One broker stands still, so that
+// the first of the two orders to stop a replica is not answered by all, and the second not sent to it.
 func midDeletion(ctx context.Context, t *trial, round int) error {
 	topic := fmt.Sprintf("doomed-%d", round)
 	if err := t.create(ctx, topic, 6, 3); err != nil {

@@ -101,15 +101,22 @@ func serverGone(ctx context.Context, t *trial, _ int) error {
 	})
 }
 
+// longOutage is how long the store is away in the first round; in the others it is two sessions.
+const longOutage = 2 * time.Minute
+
 // storeGone is a round in which so many ZooKeepers are killed that none serves, for several sessions.
 func storeGone(kill int, name string) func(context.Context, *trial, int) error {
-	return func(ctx context.Context, t *trial, _ int) error {
+	return func(ctx context.Context, t *trial, round int) error {
+		outage := 2 * t.settings.session
+		if round == 0 {
+			outage = longOutage
+		}
 		return t.unmoved(ctx, func() error {
 			for _, s := range t.servers[:kill] {
 				s.Kill()
 			}
 			t.fault(name)
-			if err := t.keepsServing(ctx, "ZooKeeper is gone", 3*t.settings.session); err != nil {
+			if err := t.keepsServing(ctx, "ZooKeeper is gone", outage); err != nil {
 				return err
 			}
 			for _, s := range t.servers[:kill] {

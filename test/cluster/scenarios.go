@@ -27,10 +27,11 @@ var scenarios = []scenario{
 	{name: "mid-election", about: "controller killed while it elects leaders of many partitions", prepare: prepareWide, round: midElection},
 	{name: "mid-creation", about: "controller killed while it creates many partitions", round: midCreation},
 	{name: "mid-reassignment", about: "controller killed while replicas move", prepare: prepareWandering, round: midReassignment},
-	{name: "mid-deletion", about: "controller killed between the two orders of a deletion", round: midDeletion},
+	{name: "mid-deletion", about: "controller killed while it deletes a topic and one broker stands still", round: midDeletion},
+	{name: "between-stops", about: "controller killed between the two StopReplicas of a deletion or a move", isolated: true, set: relayed, round: betweenStops},
 	{name: "zookeeper-leader", about: "kill -9 of the leader of three ZooKeepers: no election, no change of in-sync sets", set: ensemble, round: serverGone},
-	{name: "zookeeper-minority", about: "two of three ZooKeepers gone for three sessions: the same", set: ensemble, round: storeGone(2, "ensemble without majority")},
-	{name: "zookeeper-gone", about: "the only ZooKeeper gone for three sessions: the same", set: patient, round: storeGone(1, "ZooKeeper gone")},
+	{name: "zookeeper-minority", about: "two of three ZooKeepers gone for two minutes, then for two sessions: the same", set: ensemble, round: storeGone(2, "ensemble without majority")},
+	{name: "zookeeper-gone", about: "the only ZooKeeper gone for as long: the same", set: patient, round: storeGone(1, "ZooKeeper gone")},
 	{name: "sessions-expire", about: "ZooKeeper stands still, and ends all sessions in one tick", set: longSession, round: allExpire},
 	{name: "zookeeper-wiped", about: "the tree is lost, and restored: brokers do not write into the empty one", set: wipeable, round: wiped},
 	{name: "zookeeper-restored", about: "the tree is set back to an old backup: a broker refuses epochs below its logs' and says so", set: restorable, round: restored},
@@ -68,6 +69,8 @@ func wipeable(s *settings) { patient(s); s.treeGoesBack = true }
 
 // restorable keeps topics as the backup has them.
 func restorable(s *settings) { wipeable(s); s.unchanged = true }
+
+func relayed(s *settings) { s.relayed = true }
 
 func volumes(s *settings) { s.volume = 512 }
 

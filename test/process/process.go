@@ -105,7 +105,7 @@ func (b *Broker) awaitReady(ready string) error {
 	for {
 		text, err := os.ReadFile(ready)
 		if err == nil {
-			b.Address = strings.TrimSpace(string(text))
+			b.Address, _, _ = strings.Cut(string(text), "\n") // of the first listener
 			return nil
 		}
 		select {

@@ -63,7 +63,9 @@ func (l *load) memberLife(ctx context.Context, name string, life time.Duration) 
 			return true, nil
 		default:
 		}
-		if err := m.poll(ctx); errors.Is(err, kerr.OffsetOutOfRange) {
+		if err := m.poll(ctx); errors.Is(err, errBehind) {
+			l.note("%s: %v", name, err)
+			l.history.behind()
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -97,19 +99,24 @@ func (m *member) gone(_ context.Context, _ *kgo.Client, all map[string][]int32) 
 	}
 }
 
+// errBehind says that a broker has less than the member, or the group, has read.
+var errBehind = errors.New("a broker is behind")
+
 // poll takes what there is, and commits it. Rebalances wait meanwhile.
 //
-// OFFSET_OUT_OF_RANGE ends the member: a broker that is cut off and does not know yet that another one leads has less
-// than was committed since. The next member goes on from there; were it lost, the group would never catch up.
+// A broker that is cut off and does not know yet that another one leads has less than was committed since: it answers
+// OFFSET_OUT_OF_RANGE, or tells of an end that the client takes for lost records. That ends the member, and no more:
+// the next one goes on from what is committed. Whether anything was lost is not for one broker to say. The final read
+// tells: it looks for every record that anybody was given, acknowledged or not.
 func (m *member) poll(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	fetches := m.client.PollFetches(limited)
 	defer m.client.AllowRebalance()
 	var failed error
-	fetches.EachError(func(_ string, _ int32, err error) {
+	fetches.EachError(func(topic string, partition int32, err error) {
 		if _, lost := errors.AsType[*kgo.ErrDataLoss](err); lost || errors.Is(err, kerr.OffsetOutOfRange) {
-			failed = err
+			failed = fmt.Errorf("%w: %s-%d: %w", errBehind, topic, partition, err)
 		}
 	})
 	if failed != nil || fetches.Empty() {

@@ -93,7 +93,7 @@ func lastStands(kill bool) func(context.Context, *trial, int) error {
 // leaderless waits until the tree says that nobody leads orders, and that only one broker may.
 func (t *trial) leaderless(ctx context.Context, last *broker) error {
 	return t.load.until(ctx, "partitions without a leader", func(ctx context.Context) error {
-		states, err := t.states(ctx)
+		states, err := t.states(ctx, orders, t.settings.partitions)
 		if err != nil {
 			return err
 		}

@@ -19,14 +19,14 @@ func (t *trial) unmoved(ctx context.Context, do func() error) error {
 	if err := t.load.balanced(ctx); err != nil {
 		return err
 	}
-	before, err := t.states(ctx)
+	before, err := t.states(ctx, orders, t.settings.partitions)
 	if err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	after, err := t.states(ctx)
+	after, err := t.states(ctx, orders, t.settings.partitions)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,8 @@ type history struct {
 
 	// How much was done, by what came of it.
 	acks, refusals, unknowns, reads, commits, marks, trees int
+	// ended is how many members of the group ended because a broker was behind them.
+	ended int
 }
 
 func newHistory() *history {
@@ -174,6 +176,13 @@ func (h *history) high(tp topicPartition, m mark) {
 	h.marks++
 }
 
+// behind counts a member that ended because a broker was behind it.
+func (h *history) behind() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended++
+}
+
 // observed counts a look at ZooKeeper's tree that has seen something.
 func (h *history) observed() {
 	h.mu.Lock()
@@ -234,6 +243,10 @@ func (h *history) enough(rounds int, watched bool) error {
 func (h *history) summary() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return fmt.Sprintf("%d records acknowledged, %d refused, %d of unknown outcome; %d read, %d commits; %d watermarks, %d looks at the tree",
+	text := fmt.Sprintf("%d records acknowledged, %d refused, %d of unknown outcome; %d read, %d commits; %d watermarks, %d looks at the tree",
 		h.acks, h.refusals, h.unknowns, h.reads, h.commits, h.marks, h.trees)
+	if h.ended > 0 {
+		text += fmt.Sprintf("; %d members ended by a broker that was behind", h.ended)
+	}
+	return text
 }

@@ -33,6 +33,7 @@ const patience = time.Minute
 //	admin                   creates, alters, grows, deletes topics; moves partitions
 //	observers               the high watermarks; ZooKeeper's tree
 type load struct {
+	cluster    *cluster
 	addresses  []string
 	partitions int
 	history    *history
@@ -64,7 +65,7 @@ func (s *stage) end() {
 
 // newLoad creates the topics, and begins when all replicas are in sync.
 func newLoad(ctx context.Context, c *cluster) (*load, error) {
-	l := &load{addresses: c.addresses(), partitions: c.settings.partitions, history: newHistory(), topics: newTopicModel()}
+	l := &load{cluster: c, addresses: c.addresses(), partitions: c.settings.partitions, history: newHistory(), topics: newTopicModel()}
 	for _, s := range []*stage{&l.producing, &l.consuming, &l.others} {
 		s.done = make(chan struct{})
 	}
@@ -169,27 +170,6 @@ func (l *load) served(ctx context.Context) (time.Duration, error) {
 		return l.history.servedSince(orders, l.partitions, began)
 	})
 	return time.Since(began), err
-}
-
-// whole waits until every partition has all replicas in sync.
-func (l *load) whole(ctx context.Context) error {
-	return l.until(ctx, "whole in-sync sets", func(ctx context.Context) error {
-		topics, err := l.admin.ListTopics(ctx, orders, moved)
-		if err != nil {
-			return err
-		}
-		for name, partitions := range map[string]int{orders: l.partitions, moved: movedPartitions} {
-			if n := len(topics[name].Partitions); n != partitions {
-				return fmt.Errorf("%d partitions of %s are shown", n, name)
-			}
-			for _, p := range topics[name].Partitions {
-				if p.Leader < 0 || len(p.ISR) < len(p.Replicas) {
-					return fmt.Errorf("%s-%d has leader %d, replicas %v and in-sync replicas %v", name, p.Partition, p.Leader, p.Replicas, p.ISR)
-				}
-			}
-		}
-		return nil
-	})
 }
 
 // heads are the leader of partition 0 of orders and the controller.

@@ -8,10 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/barnabas-mq/barnabas/internal/coordination"
-	"github.com/barnabas-mq/barnabas/internal/protocol"
-	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
 // scenario is one way to break a cluster, again and again.
@@ -155,41 +151,6 @@ func (t *trial) kill(brokers ...*broker) {
 		b.Kill()
 		t.fault("kill -9")
 	}
-}
-
-// states are the states of the partitions of orders in the tree.
-func (t *trial) states(ctx context.Context) (states []znode.State, err error) {
-	var paths []string
-	for partition := range int32(t.settings.partitions) {
-		paths = append(paths, znode.StatePath(protocol.TopicPartition{Topic: orders, Partition: partition}))
-	}
-	err = t.tree(ctx, func(s coordination.Session) error {
-		results, err := s.GetMany(ctx, paths)
-		if err != nil {
-			return err
-		}
-		states = nil
-		for i, r := range results {
-			state, err := znode.DecodeState(protocol.TopicPartition{Topic: orders, Partition: int32(i)}, r.Data)
-			if err = errors.Join(r.Err, err); err != nil {
-				return err
-			}
-			states = append(states, state)
-		}
-		return nil
-	})
-	return states, err
-}
-
-// tree does something in the tree of the cluster.
-func (t *trial) tree(ctx context.Context, do func(coordination.Session) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	s, err := t.openSession(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(s), s.Close())
 }
 
 // check ends the load, and looks at what is left.

@@ -112,10 +112,16 @@ func (l *Leader) propose(set []P.BrokerID, why string) *Proposal {
 	return p
 }
 
+// Waits reports whether a proposal is the one in flight. Any other one is void: its epoch is over, or a newer state has
+// come by itself.
+func (l *Leader) Waits(p *Proposal) bool {
+	return l.pending != nil && l.pending.serial == p.serial && p.LeaderEpoch == l.Epoch
+}
+
 // Answered takes the answer to a proposal, and reports whether to send the same one again, after a while.
 // The answer to any but the one in flight says nothing.
 func (l *Leader) Answered(p *Proposal, a Answer, now time.Duration) (again bool) {
-	if l.pending == nil || l.pending.serial != p.serial || p.LeaderEpoch != l.Epoch {
+	if !l.Waits(p) {
 		return false
 	}
 	switch {

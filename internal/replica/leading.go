@@ -86,6 +86,13 @@ func (p *Partition) proposeLocked(now time.Duration) {
 	}
 }
 
+// waits reports whether an answer to a proposal is still waited for.
+func (p *Partition) waits(proposal *partition.Proposal) bool {
+	p.lock <- struct{}{}
+	defer p.release()
+	return p.leader != nil && p.leader.Waits(proposal)
+}
+
 // answered takes the controller's answer to a proposal, and reports whether to send it again.
 func (p *Partition) answered(proposal *partition.Proposal, answer partition.Answer) (again bool) {
 	p.lock <- struct{}{}

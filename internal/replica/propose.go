@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,7 +116,11 @@ func (r *Replicas) sendProposals(ctx context.Context) {
 
 // sendBatch sends proposals and hands the answers out. It returns those that are to be sent again, and whose were
 // refused.
+//
+// Nobody waits any more for one that was to be sent again and has become void meanwhile. With it a request could name a
+// partition twice, and its answer would pass for that to the present one.
 func (r *Replicas) sendBatch(ctx context.Context, batch []sentProposal) (again []sentProposal, refused []*Partition) {
+	batch = slices.DeleteFunc(batch, func(s sentProposal) bool { return !s.partition.waits(s.proposal) })
 	// Topic ids came with version 2; a cluster that is older than they are has none.
 	named, byID := splitByID(batch)
 	again, refused = r.sendPart(ctx, named, 1)

@@ -144,6 +144,38 @@ func TestProposalWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// A proposal is asked again and again while there is no controller. When this broker leads in another epoch by then, there
+// is another proposal, and the answer to the old one says nothing about it.
+func TestProposalOfAnEpochThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newProposing(t, true)
+		defer c.stop()
+		c.fetches(0)
+		<-c.asked
+		c.reply <- nil
+		synctest.Wait() // it is to be asked again in a while
+		order := c.order("t", metadata.Lead, 5, 1)
+		order.State.Replicas, order.State.Epoch = []protocol.BrokerID{1, 2}, 7
+		for _, err := range c.tell(order) {
+			t.Fatal(err)
+		}
+		c.must(c.p.Followed(context.Background(), partition.Fetch{Replica: 2, Epoch: 22}, 5))
+		q := <-c.asked
+		if asked := q.Topics[0].Partitions; len(asked) != 1 || asked[0].LeaderEpoch != 5 || asked[0].PartitionEpoch != 7 {
+			t.Errorf("asks %+v, want what epoch 5 proposes alone", asked)
+		}
+		response := q.ResponseKind().(*kmsg.AlterPartitionResponse)
+		topic := kmsg.NewAlterPartitionResponseTopic()
+		topic.TopidID = q.Topics[0].TopicID
+		one := kmsg.NewAlterPartitionResponseTopicPartition()
+		one.LeaderID, one.LeaderEpoch, one.PartitionEpoch, one.ISR = 1, 5, 8, []int32{1, 2}
+		topic.Partitions = append(topic.Partitions, one)
+		response.Topics = append(response.Topics, topic)
+		c.reply <- response
+		c.wantInSync(1, 2)
+	})
+}
+
 // A refused replica that waits for records says nothing more. It is proposed again all the same.
 func TestRefusedReplicaIsProposedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

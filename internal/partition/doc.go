@@ -18,7 +18,7 @@
 //	                         ┌─ taken ─────────────▶ the new set counts
 //	propose ─▶ in flight ────┼─ refused ───────────▶ the old set counts, a later proposal may follow
 //	                         ├─ no answer ─────────▶ the same again, since it may have been carried out
-//	                         └─ epoch is over ─────▶ silence until the controller speaks
+//	                         └─ epoch is over ─────▶ silence until the controller speaks, for a while
 //
 // While it is in flight the watermark asks for the members of both sets, because the controller may count by
 // either: a record that only one of the sets has could be lost in an election by the other one.

@@ -8,9 +8,9 @@ import (
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
-// HoldOff is for how long a replica is not proposed again that the controller has just refused. It may be that its
-// broker has restarted, and the controller has not heard of it yet. A follower that waits for records says nothing
-// more by itself, so that the driver asks for a proposal then.
+// HoldOff is for how long a replica is not proposed again that the controller has just refused, and nothing is where it
+// knows another state. It may be that a broker has restarted, and the controller has not heard of it yet. A follower that
+// waits for records says nothing more by itself, so that the driver asks for a proposal then.
 const HoldOff = 500 * time.Millisecond
 
 // Proposal asks the controller for another in-sync set (AlterPartition). It does not change once it is made: sent
@@ -49,7 +49,7 @@ type Answer struct {
 // Propose makes the proposal that the leader's followers call for; nil where none does, and while one is in
 // flight. heard tells when a broker last fetched anything from this one.
 func (l *Leader) Propose(heard func(P.BrokerID) time.Duration, now time.Duration) *Proposal {
-	if l.pending != nil || l.silent {
+	if l.pending != nil || now < l.silent {
 		return nil
 	}
 	var joining, leaving []P.BrokerID
@@ -86,7 +86,7 @@ func (l *Leader) caughtUp(f *follower) bool {
 
 // MayExpand reports whether [Leader.Propose] would ask for a replica to be taken in; it is cheap.
 func (l *Leader) MayExpand(id P.BrokerID, now time.Duration) bool {
-	if l.pending != nil || l.silent || slices.Contains(l.inSync, id) {
+	if l.pending != nil || now < l.silent || slices.Contains(l.inSync, id) {
 		return false
 	}
 	f := l.follower(id)
@@ -141,7 +141,7 @@ func (l *Leader) Answered(p *Proposal, a Answer, now time.Duration) (again bool)
 	case a.Code == P.FencedLeaderEpoch, a.Code == P.NewLeaderElected, a.Code == P.InvalidUpdateVersion,
 		a.Code == P.UnknownTopicOrPartition, a.Code == P.UnknownTopicID, a.Code == P.InvalidRequest, a.Code == P.None:
 		// What this leader knows is not what is. The set stays wide until the controller has told.
-		l.pending, l.silent = nil, true
+		l.pending, l.silent = nil, now+HoldOff
 		return false
 	}
 	return true // a fault on the other side, which says nothing about the proposal
@@ -177,7 +177,7 @@ func (l *Leader) Learn(state *metadata.Partition, now time.Duration) {
 	if state.LeaderEpoch != l.Epoch || state.Epoch <= l.partition {
 		return
 	}
-	l.pending, l.silent = nil, false
+	l.pending, l.silent = nil, 0
 	l.adopt(state, now)
 	l.eligible = slices.ContainsFunc(l.followers, func(f follower) bool { return !slices.Contains(l.inSync, f.id) })
 	l.advance(now)
@@ -189,7 +189,7 @@ func (l *Leader) Told(state *metadata.Partition, now time.Duration) {
 		return
 	}
 	if state.Epoch > l.partition {
-		l.pending, l.silent = nil, false
+		l.pending, l.silent = nil, 0
 	}
 	l.adopt(state, now)
 	l.eligible = len(state.Eligible) > 0

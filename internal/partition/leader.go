@@ -31,7 +31,9 @@ type Leader struct {
 
 	proposals int       // how many were made
 	pending   *Proposal // in flight
-	silent    bool      // the controller has said that this epoch, or what is known of it, is over
+	// silent is until when nothing is proposed, since the controller has said that this epoch, or what is known of it, is
+	// over. It is about to say more; but it may have done so before, or have been another one that knew less.
+	silent time.Duration
 }
 
 // Settings are what a leader goes by besides the state of its partition.

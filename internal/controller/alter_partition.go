@@ -41,7 +41,13 @@ func (c *Controller) AlterPartition(ctx context.Context, leader P.BrokerID, epoc
 
 // alterPartitions writes what leader may change, many partitions in one transaction. The last error is one of
 // the store.
+//
+// What is written is fenced; a refusal, and a state that is so already, are not. A controller that may have been deposed
+// gives neither: the leader goes by it, and would count by a set that is not the present one.
 func (t *term) alterPartitions(leader P.BrokerID, epoch P.BrokerEpoch, alterations []Alteration) ([]Altered, error, error) {
+	if !t.certain() {
+		return nil, P.NotController, nil
+	}
 	if b := t.cluster.image.Broker(leader); b == nil || b.Epoch != epoch {
 		t.look.brokers = true // it may have registered just now
 		return nil, P.StaleBrokerEpoch, nil

@@ -107,6 +107,30 @@ func TestAlterPartition(t *testing.T) {
 	})
 }
 
+// A controller that has not heard of the store for as long as its session lasts may have been deposed, and what it knows
+// may be old. A refusal by it would have the leader go back to a set that is not the present one.
+func TestAlterPartitionWhileTheSessionMayBeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, brokers := three(t)
+		one := brokers[0].controller
+		assign(t, one, "t", []P.BrokerID{2, 3})
+		epoch := one.Image().Broker(2).Epoch
+		unknown := []Alteration{{TopicID: P.TopicID{9}}}
+		if results, err := one.AlterPartition(t.Context(), 2, epoch, unknown); err != nil || P.CodeOf(results[0].Err) != P.UnknownTopicID {
+			t.Errorf("a controller that is certain: %v, %v", results, err)
+		}
+		doubtful := newTerm(one, overdue{c.open()}, coordination.Leadership{})
+		if results, refusal, err := doubtful.alterPartitions(2, epoch, unknown); refusal != P.NotController || err != nil {
+			t.Errorf("one that may have been deposed: %v, %v, %v", results, refusal, err)
+		}
+	})
+}
+
+// overdue is a session that the store has not been heard on for too long.
+type overdue struct{ coordination.Session }
+
+func (overdue) Deadline() time.Time { return time.Now().Add(-time.Nanosecond) }
+
 func TestAlterPartitionOfAnEarlierLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, brokers := three(t)

@@ -183,11 +183,14 @@ func (f *fetcher) request() *kmsg.FetchRequest {
 		q.SetVersion(fetchVersionLeast)
 	}
 	parts := f.next
+	for _, part := range parts {
+		part.queued = false // also of one that rests since then: it is queued again after that
+	}
+	f.next = f.next[:0]
 	if f.session.epoch == 0 {
 		parts = f.everything()
 	}
 	f.addPartitions(q, parts, settings.Int("replica.fetch.max.bytes"))
-	f.next = f.next[:0]
 	if len(f.parts) == len(f.resting) {
 		return nil
 	}
@@ -213,7 +216,6 @@ func (f *fetcher) everything() []*following {
 func (f *fetcher) addPartitions(q *kmsg.FetchRequest, parts []*following, maxBytes int32) {
 	topics := map[string]int{}
 	for _, part := range parts {
-		part.queued = false
 		if part.gone || part.resting {
 			continue
 		}

@@ -145,6 +145,40 @@ func TestThrottledFollower(t *testing.T) {
 	})
 }
 
+// What is held up while another session begins, without it, is fetched again as well.
+func TestThrottledFollowerInANewSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFetching(t, 17)
+		defer f.stop()
+		f.rate(t, fetchingRate, "100")
+		f.set(metadata.TopicEntity("t"), map[string]string{"follower.replication.throttled.replicas": "0:2"})
+		for number := range int32(2) {
+			order := f.order("t", metadata.Follow, 3, 1)
+			order.Partition, order.State.Leader, order.State.Replicas = number, 1, []protocol.BrokerID{1, 2}
+			f.tell(order)
+		}
+		f.run()
+		q, _ := f.next()
+		batch := f.stage.validated(f.partition(0), 100).Batch
+		batch.SetLeaderEpoch(3)
+		got := part(0, 0)
+		got.RecordBatches, got.HighWatermark = batch, 1000
+		f.answer(q, 0, got, part(1, 0)) // no session
+		q, named := f.next()
+		if q.SessionEpoch != 0 || !slices.Equal(named, []int32{1}) {
+			t.Fatalf("session epoch %d, names %v, want another session with partition 1", q.SessionEpoch, named)
+		}
+		f.answer(q, 5, part(1, 0))
+		q, _ = f.next()
+		time.Sleep(time.Duration(len(batch))*time.Second/100 + time.Millisecond)
+		f.answer(q, 5)
+		if q, named = f.next(); q.SessionEpoch != 2 || !slices.Equal(named, []int32{0}) {
+			t.Errorf("session epoch %d, names %v, want partition 0", q.SessionEpoch, named)
+		}
+		f.reply <- nil
+	})
+}
+
 // A higher rate, or none, holds at once.
 func TestThrottleThatIsLifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

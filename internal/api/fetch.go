@@ -31,7 +31,7 @@ func (a *API) fetch(ctx context.Context, r *Request, body []byte) server.Reply {
 	f.ctx = ctx
 	defer f.leave()
 	if f.follower {
-		a.Replicas.Heard(f.replica)
+		f.session.hear(speaker{q.brokerEpoch, a.Replicas.Heard(f.replica)})
 	}
 	f.session.update(a, &q)
 	f.look()

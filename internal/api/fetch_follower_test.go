@@ -61,6 +61,49 @@ func TestFollowerFetch(t *testing.T) {
 	}
 }
 
+// A follower names its partitions no more while they have nothing new. What it said counts again after its broker has left the cluster
+// and come back without a restart, as one does whose session with the store has expired; and it counts for the life in
+// which the broker registers then.
+func TestFollowerThatWasAway(t *testing.T) {
+	s := newStage(t)
+	s.lead("t", 1, false)
+	s.write("t", 0, 3)
+	s.inSync("t", self) // of which broker 2 is not one
+	c := &consumer{s: s, version: 17}
+	follow := func(life int64, wants ...want) *kmsg.FetchResponse {
+		q := following(c.request(nil, wants...), 0, 0)
+		q.ReplicaState.Epoch = life
+		response := ask[*kmsg.FetchResponse](s, q)
+		c.id, c.epoch = response.SessionID, nextEpoch(c.epoch)
+		return response
+	}
+	behind := func(when string, records int64) {
+		t.Helper()
+		p, err := s.Replicas.Partition(protocol.TopicPartition{Topic: "t"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, _ := p.Replication([]protocol.BrokerID{other}); r.Lags[0] != records {
+			t.Errorf("%s the leader takes it for %d records behind, want %d", when, r.Lags[0], records)
+		}
+	}
+	follow(9, want{"t", 0, 2}) // with 3 it would be proposed to join
+	behind("when it fetches", 1)
+	image, _ := s.View.Image().With(metadata.PutBroker{Broker: &metadata.Broker{ID: other}})
+	without, left := image.With(metadata.DropBroker{ID: other})
+	s.Replicas.Apply(left, without)
+	behind("away", 3)
+	follow(9)
+	behind("back", 1)
+
+	follow(10)
+	q := following(c.request(nil, want{"t", 0, 2}), 0, 0)
+	q.SessionID, q.SessionEpoch, q.ReplicaState.Epoch = 0, -1, 9
+	if got := only(t, ask[*kmsg.FetchResponse](s, q)); protocol.Code(got.ErrorCode) != protocol.NotLeaderOrFollower {
+		t.Errorf("an earlier life than the one that was heard last: %v", protocol.Code(got.ErrorCode))
+	}
+}
+
 // What does not agree with the leader's log says nothing about the follower (BR-070).
 func TestFollowerFetchThatDoesNotCount(t *testing.T) {
 	s := newStage(t)

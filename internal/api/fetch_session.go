@@ -62,6 +62,7 @@ type session struct {
 	epoch    int32 // that the next request must carry
 	byID     bool  // names topics by id
 	follower bool  // of a broker that follows
+	speaker  speaker
 	lastUsed time.Time
 	ended    bool // taken out of the cache, whose lock guards this
 
@@ -250,6 +251,28 @@ func (s *session) reset() {
 	s.unwatched = false
 	s.parts, s.free, s.queue, s.spare = s.parts[:0], s.free[:0], s.queue[:0], s.spare[:0]
 	s.watcher = nil
+}
+
+// speaker is who fetches as a follower, as far as positions are good for no other one: the life of a broker, which
+// begins with its registration, and how often it has left the cluster as seen from here.
+type speaker struct {
+	life protocol.BrokerEpoch
+	left int64
+}
+
+// hear takes over who speaks. Leaders know the positions of another one only, or none; and who waits at the log end
+// names its partitions no more. So all of them are reported again, as this speaker's.
+func (s *session) hear(from speaker) {
+	if s.speaker == from {
+		return
+	}
+	s.speaker = from
+	for key := range s.parts {
+		if part := &s.parts[key]; part.used {
+			part.reported = true
+			s.enqueue(key)
+		}
+	}
 }
 
 // update takes over what a request says about its partitions: new ones, new offsets, forgotten ones.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +65,7 @@ func newShared(o Options) *shared {
 	settings := func() *config.Broker { return c.Config() }
 	c.sending = quota{config: settings, property: config.ThrottledRates[0], clock: c.clock}
 	c.fetching = quota{config: settings, property: config.ThrottledRates[1], clock: c.clock}
-	c.heard.at = map[protocol.BrokerID]*atomic.Int64{}
+	c.heard.of = map[protocol.BrokerID]*caller{}
 	c.proposals.wake = make(chan struct{}, 1)
 	return c
 }
@@ -74,37 +73,3 @@ func newShared(o Options) *shared {
 // clock is the time since the replicas were made. It is monotonic: a step of the wall clock must not make
 // followers look late.
 func (c *shared) clock() time.Duration { return time.Since(c.began) }
-
-// heard is when each broker fetched anything last.
-type heard struct {
-	mu sync.RWMutex
-	at map[protocol.BrokerID]*atomic.Int64
-}
-
-// Heard notes that a broker fetches as a follower. A follower that waits at the log end names its partitions no
-// more, so that this is how its leader knows that it lives.
-func (r *Replicas) Heard(broker protocol.BrokerID) {
-	h := &r.options.heard
-	h.mu.RLock()
-	at := h.at[broker]
-	h.mu.RUnlock()
-	if at == nil {
-		h.mu.Lock()
-		if at = h.at[broker]; at == nil {
-			at = new(atomic.Int64)
-			h.at[broker] = at
-		}
-		h.mu.Unlock()
-	}
-	at.Store(int64(r.options.clock()))
-}
-
-// last is when a broker was heard; 0, the beginning, where it never was.
-func (h *heard) last(broker protocol.BrokerID) time.Duration {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	if at := h.at[broker]; at != nil {
-		return time.Duration(at.Load())
-	}
-	return 0
-}

@@ -108,6 +108,7 @@ func (r *Replicas) learn(delta *metadata.Delta) {
 			for _, p := range r.All() {
 				p.gone(id)
 			}
+			r.options.heard.caller(id).left.Add(1) // now that all have forgotten it
 		}
 	}
 }

@@ -59,12 +59,8 @@ func (w *world) oldLife(ctx context.Context, id int, tp protocol.TopicPartition,
 	w.rejoin(request)
 	w.awaits(50*time.Millisecond, func() bool { s, _ = w.state(tp); return slices.Contains(s.ISR, protocol.BrokerID(id)) })
 	for other := range w.machines {
-		if other == id {
-			continue
-		}
-		if l := w.machines[other].current(); l != nil {
-			w.kill(ctx, other, 5*time.Second)
-			l.expire()
+		if other != id {
+			w.bounce(ctx, other, 5*time.Second)
 		}
 	}
 	w.rejoin(apart...)
@@ -111,7 +107,7 @@ func (w *world) openShard(ctx context.Context, tp protocol.TopicPartition, looks
 // bounce kills a broker and ends its session with it.
 func (w *world) bounce(ctx context.Context, id int, down time.Duration) {
 	l := w.machines[id].current()
-	if l == nil {
+	if l == nil || isClosed(w.healed) {
 		return
 	}
 	w.kill(ctx, id, down)

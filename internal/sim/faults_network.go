@@ -32,8 +32,11 @@ func someWays(d dice, n uint64, a, b string) []link {
 
 func bothWays(a, b string) []link { return []link{{a, b}, {b, a}} }
 
-// cut severs links for a time.
+// cut severs links for a time. Once all is healed it does nothing.
 func (w *world) cut(lasts time.Duration, cuts ...link) {
+	if isClosed(w.healed) {
+		return
+	}
 	for _, c := range cuts {
 		w.network.sever(c.from, c.to)
 	}

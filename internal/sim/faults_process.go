@@ -14,11 +14,22 @@ func killFault(d dice, n uint64, p *plan) fault {
 	}}
 }
 
-// kill ends a process and starts it again later.
+// kill ends a process and starts it again later. Once all is healed it does nothing.
 func (w *world) kill(ctx context.Context, id int, down time.Duration) {
+	if isClosed(w.healed) {
+		return
+	}
 	m := w.machines[id]
 	m.crash(true, 1)
-	w.after(down, func() { m.revive(ctx) })
+	w.raise(ctx, m, down)
+}
+
+// raise starts a machine again later, or when all is healed.
+func (w *world) raise(ctx context.Context, m *machine, down time.Duration) {
+	w.ending.Go(func() {
+		w.pass(down)
+		m.revive(ctx)
+	})
 }
 
 // bounceFault kills who matters most at this moment, and starts it again at once: long before its session has run
@@ -57,7 +68,7 @@ func powerFault(d dice, n uint64, p *plan) fault {
 	return fault{kind: "power", text: fmt.Sprintf("of broker %d for %v, a share of %v stays", id, down, keep), do: func(ctx context.Context, w *world) {
 		m := w.machines[id]
 		m.crash(false, keep)
-		w.after(down, func() { m.revive(ctx) })
+		w.raise(ctx, m, down)
 	}}
 }
 
@@ -70,7 +81,7 @@ func restartFault(d dice, n uint64, p *plan) fault {
 			stopping, cancel := context.WithTimeout(ctx, 20*time.Second)
 			defer cancel()
 			m.stop(stopping)
-			w.after(down, func() { m.revive(ctx) })
+			w.raise(ctx, m, down)
 		})
 	}}
 }

@@ -67,7 +67,7 @@ func (m *machine) current() *life {
 	return m.mu.life
 }
 
-// start begins a life. It returns when the broker serves; an error is one that the broker stopped with.
+// start begins a life, unless there is one. It returns when the broker serves; an error is one that the broker stopped with.
 func (m *machine) start(ctx context.Context) error {
 	w := m.world
 	overrides := []string{
@@ -84,6 +84,10 @@ func (m *machine) start(ctx context.Context) error {
 	if m.mu.retired {
 		m.mu.Unlock()
 		return errRetired
+	}
+	if m.mu.life != nil { // somebody else was faster
+		m.mu.Unlock()
+		return nil
 	}
 	w.history.count("lives", 1)
 	m.mu.lives++

@@ -124,10 +124,9 @@ func (w *world) pass(d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
 	case <-w.healed:
-		return false
 	}
+	return !isClosed(w.healed)
 }
 
 // awaits looks every few milliseconds until something is so; false where that takes too long, or all is healed.

@@ -1,7 +1,7 @@
 # The stage of test/proof that runs Sarama's functional suite. To be sourced by test/proof.
 
-# sarama_skip: the tests that are left out, as one regular expression; test/sarama/skip.txt says why
-sarama_skip() { sed -n 's/^\([^# ][^ ]*\) .*/\1/p' test/sarama/skip.txt | paste -s -d '|'; }
+# The tests that are left out, as one regular expression; test/sarama/skip.txt says why.
+sarama_skip=$(sed -n 's/^\([^# ][^ ]*\) .*/\1/p' test/sarama/skip.txt | paste -s -d '|')
 
 # toxiproxy: between clients and the brokers, on the ports that the suite wants
 start_toxiproxy() {
@@ -13,12 +13,17 @@ start_toxiproxy() {
   broker_pids+=($!)
 }
 
-# sarama: the suite against the cluster, with the settings of its own docker-compose.yml
+# sarama: the suite against the cluster, with the settings of its own docker-compose.yml. Each time is a process of its
+# own, which makes the topics anew.
 sarama() {
-  local log=$work/sarama.log status=0
-  SARAMA_CLUSTER=$work/sarama SARAMA_TOOLS=$work/java KAFKA_VERSION=4.3.1 PATH=$root/test/sarama:$PATH \
-    go -C test/sarama test -v -count="${SARAMA_COUNT:-1}" -tags functional -timeout 30m -run "${SARAMA_RUN:-}" -skip "$(sarama_skip)" github.com/IBM/sarama >"$log" 2>&1 ||
-    status=1
+  local log=$work/sarama.log status=0 dir
+  dir=$(go -C test/sarama list -f '{{.Dir}}' github.com/IBM/sarama) &&
+    go -C test/sarama test -c -tags functional -o "$work/sarama.test" github.com/IBM/sarama || return 1
+  export SARAMA_CLUSTER=$work/sarama SARAMA_TOOLS=$work/java KAFKA_VERSION=4.3.1
+  for _ in $(seq "${SARAMA_COUNT:-1}"); do
+    (cd "$dir" && PATH=$root/test/sarama:$PATH "$work/sarama.test" -test.v -test.timeout 15m -test.run "${SARAMA_RUN:-}" \
+      -test.skip "$sarama_skip" </dev/null) >>"$log" 2>&1 || status=1
+  done
   [ "$status" -eq 0 ] || grep -v '^ *=== \|^ *--- PASS' "$log" | tail -n 100
   grep '^ *--- SKIP' "$log"
   echo "Sarama's suite: $(grep -c '^ *--- PASS' "$log") tests passed, $(grep -c '^ *--- SKIP' "$log") skipped, $(grep -c '^ *--- FAIL' "$log") failed"

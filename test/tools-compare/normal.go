@@ -38,6 +38,8 @@ var varying = rules(
 	`\b(crc|producerId|position|size): \d+`, "$1: N",
 	`(?m)[ \t]+$`, "",
 	`[ \t]+`, " ",
+	// A broker that does not describe topics in pages cannot tell of eligible leaders.
+	`Elr: N/A LastKnownElr: N/A`, "Elr: LastKnownElr:",
 )
 
 // numbers are what measurements and sizes consist of.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// commandLimit is how long a command may take; a JVM on a busy machine takes seconds.
-const commandLimit = 90 * time.Second
+// commandLimit is how long a command may take; several JVMs on a busy machine take their time.
+const commandLimit = 4 * time.Minute
 
 // side is a set of tools, and a broker that they are run against.
 type side struct {

@@ -101,13 +101,13 @@ func serverGone(ctx context.Context, t *trial, _ int) error {
 	})
 }
 
-// longOutage is how long the store is away in the first round; in the others it is two sessions.
+// longOutage is how long the store is away in the first round; in the others it is a little longer than a session.
 const longOutage = 2 * time.Minute
 
-// storeGone is a round in which so many ZooKeepers are killed that none serves, for several sessions.
+// storeGone is a round in which so many ZooKeepers are killed that none serves, for longer than the sessions.
 func storeGone(kill int, name string) func(context.Context, *trial, int) error {
 	return func(ctx context.Context, t *trial, round int) error {
-		outage := 2 * t.settings.session
+		outage := t.settings.session + 2*time.Second
 		if round == 0 {
 			outage = longOutage
 		}

@@ -30,7 +30,7 @@ var scenarios = []scenario{
 	{name: "mid-deletion", about: "controller killed while it deletes a topic and one broker stands still", round: midDeletion},
 	{name: "between-stops", about: "controller killed between the two StopReplicas of a deletion or a move", isolated: true, set: relayed, round: betweenStops},
 	{name: "zookeeper-leader", about: "kill -9 of the leader of three ZooKeepers: no election, no change of in-sync sets", set: ensemble, round: serverGone},
-	{name: "zookeeper-minority", about: "two of three ZooKeepers gone for two minutes, then for two sessions: the same", set: ensemble, round: storeGone(2, "ensemble without majority")},
+	{name: "zookeeper-minority", about: "two of three ZooKeepers gone for longer than the sessions, once for two minutes: the same", set: ensemble, round: storeGone(2, "ensemble without majority")},
 	{name: "zookeeper-gone", about: "the only ZooKeeper gone for as long: the same", set: patient, round: storeGone(1, "ZooKeeper gone")},
 	{name: "sessions-expire", about: "ZooKeeper stands still, and ends all sessions in one tick", set: longSession, round: allExpire},
 	{name: "zookeeper-wiped", about: "the tree is lost, and restored: brokers do not write into the empty one", set: wipeable, round: wiped},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -23,6 +24,8 @@ type Layout struct {
 	// Unlisted says why the reassignments are not known: a controller without its store answers nothing. No plan can be
 	// made then.
 	Unlisted error
+	// Elections says when a leader is elected uncleanly, of partitions for whose in-sync replicas the controller waits.
+	Elections map[TopicPartition]time.Time
 	// Sizes is the bytes of each replica that a broker tells of, and Closed holds the brokers that are to get no
 	// replicas any more (cordoned.log.dirs=*).
 	Sizes  map[ReplicaOf]int64
@@ -47,7 +50,7 @@ func (c *Client) Layout(ctx context.Context) (*Layout, error) {
 	l := layoutOf(metadata)
 	listing, cancel := c.limitOne(ctx)
 	defer cancel()
-	if l.Ongoing, err = c.Reassignments(listing); err != nil {
+	if l.Ongoing, l.Elections, err = c.undertakings(listing); err != nil {
 		l.Unlisted = fmt.Errorf("the controller does not say what is being reassigned (is ZooKeeper there?): %w", err)
 	}
 	var mu sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // whyOffline says why nobody leads a partition.
@@ -17,7 +18,9 @@ import (
 //	down            2           start it, and it leads
 //	failed          –           its log directory: start it with a disk that works
 //	back, doubtful  1           leads when 2 is there to compare with
-func (l *Layout) whyOffline(p Partition) string {
+//
+// Where the topic allows an unclean election the controller waits only until some time, and then makes do with who lives.
+func (l *Layout) whyOffline(at TopicPartition, p Partition) string {
 	if CodeName(p.Err) == "LISTENER_NOT_FOUND" {
 		return "its leader has no listener of the name by which this was asked"
 	}
@@ -35,7 +38,7 @@ func (l *Layout) whyOffline(p Partition) string {
 	if len(others) > 0 && len(p.ISR) > 0 {
 		why = append(why, fmt.Sprintf("%s not in sync and may lack acknowledged records", are(others, "")))
 	}
-	return strings.Join(why, "; ") + ". " + remedy(append(down, failed...), doubtful, others)
+	return strings.Join(why, "; ") + ". " + remedy(append(down, failed...), append(doubtful, others...), len(doubtful) > 0, l.Elections[at])
 }
 
 // condition sorts replicas of a partition: those on brokers that are not there, those whose disk has failed, and those
@@ -65,24 +68,27 @@ func absent(down, failed []int32) (why []string) {
 	return why
 }
 
-// remedy is what to do about a partition without a leader.
-func remedy(missing, doubtful, others []int32) string {
-	var todo string
+// remedy is what to do about a partition without a leader. living are its replicas that are there and may lack records,
+// comparable is true where they can be compared once the missing ones are there, and election is when one of the living is
+// elected all the same, zero where never.
+func remedy(missing, living []int32, comparable bool, election time.Time) string {
 	switch {
-	case len(missing) > 0:
-		todo = "Start " + joinIDs(missing) + " with its disks"
-		if len(missing) > 1 {
-			todo = "Start " + joinIDs(missing) + " with their disks"
-		}
-	case len(doubtful) > 0:
+	case len(missing) == 0 && comparable:
 		return "A leader will be elected from what they have"
-	default:
+	case len(missing) == 0:
 		return "Look at the controller's log"
 	}
-	if len(doubtful)+len(others) > 0 {
-		todo += "; if those are lost for good, unclean.leader.election.enable=true on the topic gives up what only they had"
+	todo := "Start " + joinIDs(missing) + " with its disks"
+	if len(missing) > 1 {
+		todo = "Start " + joinIDs(missing) + " with their disks"
 	}
-	return todo
+	switch {
+	case len(living) == 0:
+		return todo
+	case !election.IsZero():
+		return todo + " before " + election.Format(time.TimeOnly) + ": then a leader is elected without them, and what only they had is given up (unclean.leader.election.enable)"
+	}
+	return todo + "; if those are lost for good, unclean.leader.election.enable=true on the topic gives up what only they had"
 }
 
 // whyBehind says why replicas are not in sync.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/peer"
 )
 
 // Reassignment gives one partition other replicas (KIP-455).
@@ -74,15 +76,27 @@ func (o Ongoing) Origin() []int32 { return less(o.Replicas, o.Adding) }
 
 // Reassignments lists those under way, by topic and partition.
 func (c *Client) Reassignments(ctx context.Context) ([]Ongoing, error) {
+	all, _, err := c.undertakings(ctx)
+	return all, err
+}
+
+// undertakings lists the reassignments under way, by topic and partition, and when unclean elections will be held: a
+// controller of Kafka's holds them at once, and tells nothing.
+func (c *Client) undertakings(ctx context.Context) ([]Ongoing, map[TopicPartition]time.Time, error) {
 	r := kmsg.NewPtrListPartitionReassignmentsRequest()
 	r.TimeoutMillis = int32(c.timeout.Milliseconds())
 	r.Topics = nil // all
+	peer.AskForWaits(&r.UnknownTags)
 	response, err := request[*kmsg.ListPartitionReassignmentsResponse](ctx, c, r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := codeError(response.ErrorCode, response.ErrorMessage); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	elections := map[TopicPartition]time.Time{}
+	for _, w := range peer.Waits(&response.UnknownTags) {
+		elections[TopicPartition{w.Topic, w.Partition}] = time.Now().Add(w.Left)
 	}
 	var all []Ongoing
 	for _, t := range response.Topics {
@@ -91,7 +105,7 @@ func (c *Client) Reassignments(ctx context.Context) ([]Ongoing, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Ongoing) int { return a.Compare(b.TopicPartition) })
-	return all, nil
+	return all, elections, nil
 }
 
 // AwaitEnds waits until the reassignments of partitions have ended, also those that cannot be taken back any more

@@ -244,7 +244,7 @@ func (l *Layout) trouble(at TopicPartition, p Partition, minInSync int) (Trouble
 	t.UnderMin = len(p.ISR) < t.MinInSync
 	switch {
 	case t.Offline:
-		t.Reason = l.whyOffline(p)
+		t.Reason = l.whyOffline(at, p)
 	case t.UnderReplicated:
 		t.Reason = l.whyBehind(p, less(expected, p.ISR))
 	case t.UnderMin:

@@ -29,7 +29,9 @@ func TestReasonsForTroubles(t *testing.T) {
 		alive []int32
 		p     Partition
 		moved *Ongoing
-		want  string
+		// unclean says that an unclean election is held at noon.
+		unclean bool
+		want    string
 	}{
 		{name: "well", alive: []int32{1, 2}, p: Partition{Leader: 1, Replicas: []int32{1, 2}, ISR: []int32{1, 2}}},
 		{name: "one is down", alive: []int32{1, 2}, p: Partition{Leader: 1, Replicas: []int32{1, 2, 3}, ISR: []int32{1, 2}},
@@ -47,6 +49,14 @@ func TestReasonsForTroubles(t *testing.T) {
 		{name: "all in sync are down", alive: []int32{3}, p: Partition{Leader: -1, Replicas: []int32{1, 2, 3}, ISR: []int32{1, 2}},
 			want: "offline: no replica in sync can lead: in sync were 1,2; 1,2 are down; 3 is not in sync and may lack acknowledged records. " +
 				"Start 1,2 with their disks; if those are lost for good, unclean.leader.election.enable=true on the topic gives up what only they had"},
+		{name: "and are waited for", alive: []int32{3}, p: Partition{Leader: -1, Replicas: []int32{1, 2, 3}, ISR: []int32{1, 2}}, unclean: true,
+			want: "offline: no replica in sync can lead: in sync were 1,2; 1,2 are down; 3 is not in sync and may lack acknowledged records. " +
+				"Start 1,2 with their disks before 12:00:00: then a leader is elected without them, and what only they had is given up (unclean.leader.election.enable)"},
+		{name: "nobody lives who could be elected", alive: []int32{4}, p: Partition{Leader: -1, Replicas: []int32{1, 2}, ISR: []int32{1, 2}}, unclean: true,
+			want: "offline: no replica in sync can lead: in sync were 1,2; 1,2 are down. Start 1,2 with their disks"},
+		{name: "all are back in doubt", alive: []int32{1, 2}, p: Partition{Leader: -1, Replicas: []int32{1, 2}, ISR: []int32{1, 2}},
+			want: "offline: no replica in sync can lead: in sync were 1,2; 1,2 are back without an orderly stop and may lack acknowledged records. " +
+				"A leader will be elected from what they have"},
 		{name: "its only replica", alive: []int32{2}, p: Partition{Leader: -1, Replicas: []int32{1}, ISR: []int32{1}},
 			want: "offline: no replica in sync can lead: in sync were 1; 1 is down. Start 1 with its disks"},
 		{name: "a member is back in doubt", alive: []int32{1}, p: Partition{Leader: -1, Replicas: []int32{1, 2}, ISR: []int32{1, 2}},
@@ -61,6 +71,9 @@ func TestReasonsForTroubles(t *testing.T) {
 			l := livingOnly(test.alive...)
 			if test.moved != nil {
 				l.Ongoing = []Ongoing{*test.moved}
+			}
+			if test.unclean {
+				l.Elections = map[TopicPartition]time.Time{at: time.Date(2026, 5, 6, 12, 0, 0, 0, time.Local)}
 			}
 			got := ""
 			if trouble, ok := l.trouble(at, test.p, 2); ok {

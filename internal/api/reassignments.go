@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/peer"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -56,7 +58,7 @@ func (a *API) alterPartitionReassignments(ctx context.Context, r *Request, q *km
 }
 
 // listPartitionReassignments lists the reassignments under way, of the named partitions or, where the list of
-// topics is null, of all (KIP-455, version 0).
+// topics is null, of all (KIP-455, version 0). A tag of ours asks for the unclean elections that will be held, too.
 func (a *API) listPartitionReassignments(ctx context.Context, r *Request, q *kmsg.ListPartitionReassignmentsRequest) *kmsg.ListPartitionReassignmentsResponse {
 	response := respondTo(r, kmsg.NewPtrListPartitionReassignmentsResponse())
 	if answer, ok := a.forward(ctx, r, q, millis(q.TimeoutMillis)).(*kmsg.ListPartitionReassignmentsResponse); ok {
@@ -78,6 +80,9 @@ func (a *API) listPartitionReassignments(ctx context.Context, r *Request, q *kms
 		response.ErrorCode, response.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
 		return response
 	}
+	if peer.AsksForWaits(&q.UnknownTags) {
+		peer.SetWaits(&response.UnknownTags, a.waits())
+	}
 	places := map[string]int{}
 	for _, o := range found {
 		at, ok := places[o.Topic]
@@ -94,6 +99,15 @@ func (a *API) listPartitionReassignments(ctx context.Context, r *Request, q *kms
 		response.Topics[at].Partitions = append(response.Topics[at].Partitions, p)
 	}
 	return response
+}
+
+// waits are the unclean elections that will be held.
+func (a *API) waits() []peer.Wait {
+	var waits []peer.Wait
+	for _, w := range a.Controller.Waits() {
+		waits = append(waits, peer.Wait{TopicPartition: w.TopicPartition, Left: max(time.Until(w.Until), 0)})
+	}
+	return waits
 }
 
 // numbersOf turns broker ids into what a message holds.

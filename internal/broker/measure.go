@@ -17,7 +17,7 @@ func (b *Broker) measure() error {
 		Version: b.options.Version, ClusterID: b.dirs.ClusterID(), BrokerID: int32(b.id),
 		Server: b.server.Stats, Topics: b.traffic, Groups: lag.Groups,
 		Partitions: func() iter.Seq[metrics.Partition] {
-			return metrics.ReadPartitions(b.id, b.view.Image(), b.replicas.LogOf, func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil })
+			return metrics.ReadPartitions(b.id, b.view.Image(), b.replicas.LogOf, func(tp protocol.TopicPartition) bool { return b.dirs.Err(tp) != nil }, b.adding)
 		},
 		Directories: func() iter.Seq[metrics.Directory] { return metrics.ReadDirectories(b.dirs) },
 		Cluster:     b.clusterMetrics,
@@ -34,11 +34,20 @@ func (b *Broker) measure() error {
 	return err
 }
 
+// adding is how many replicas of a partition that this broker leads are being added.
+func (b *Broker) adding(tp protocol.TopicPartition) int {
+	p, err := b.replicas.Partition(tp)
+	if err != nil {
+		return 0
+	}
+	return p.Adding()
+}
+
 // clusterMetrics is the cluster as this broker sees it, and what it has done as controller.
 func (b *Broker) clusterMetrics() metrics.Cluster {
 	c := metrics.ReadCluster(b.id, b.view.Image())
 	c.Elections, c.Unclean = b.controller.Elections()
-	c.Moving = b.controller.Moving()
+	c.Moving, c.Awaited = b.controller.Moving(), len(b.controller.Waits())
 	return c
 }
 

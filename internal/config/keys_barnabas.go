@@ -14,6 +14,8 @@ var barnabasKeys = []Key{
 		Doc: "How the broker's own log lines are written: text or json."},
 	{Name: "logging.level", Type: String, Default: new("info"), Rule: oneOfFold("trace", "debug", "info", "warn", "error", "fatal", "off"), Since: "Barnabas",
 		Doc: "The least severe of the broker's own log lines that is written: debug, info, warn or error. The other names of log4j are taken too."},
+	{Name: "unclean.recovery.timeout.ms", Type: Long, Default: new("30000"), Rule: atLeast(0), Dynamic: ClusterWide, Since: "Barnabas",
+		Doc: "Milliseconds that the controller waits, where nobody in sync may lead a partition, for the missing members of the in-sync set, before it elects a leader that may lack acknowledged records. It does so only for topics with unclean.leader.election.enable. With 0 it waits for nobody, as Kafka."},
 	{Name: "zookeeper.sasl.jaas.config", Type: Password, Since: "Barnabas",
 		Doc: "Whom to log in as to ZooKeeper by SASL DIGEST-MD5, in the form of an entry of a JAAS file: org.apache.zookeeper.server.auth.DigestLoginModule required username=\"…\" password=\"…\" with a semicolon at its end."},
 }

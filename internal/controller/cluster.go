@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
@@ -30,6 +31,9 @@ type cluster struct {
 	minimum func(topic string) int
 	// unclean holds the topics that allow a leader which may lack acknowledged records.
 	unclean map[string]bool
+	// waiting holds until when missing members of in-sync sets are waited for, and now is the present time.
+	waiting waiting
+	now     time.Time
 }
 
 // loads counts, for every broker, the partitions that it leads and those that it has a replica of.

@@ -55,8 +55,8 @@ type verdict struct {
 //   - Otherwise an eligible replica leads alone, whose log is complete as well (see [cluster.eligible]).
 //   - Otherwise, where all members and eligible replicas are there, the one leads that has most (see
 //     [cluster.recover]).
-//   - Otherwise any living replica leads, if the topic allows it and the controller has settled: records
-//     may be lost.
+//   - Otherwise a living replica leads, if the topic allows it, missing members have been waited for (see
+//     [cluster.waited]) and the controller has settled: records may be lost.
 //   - Otherwise nobody does; while the controller settles, a dead leader keeps the title.
 //
 // A new leader always gets a new leader epoch, also when it is the old one: a broker never leads twice in
@@ -83,17 +83,14 @@ func choose(c *cluster, tp P.TopicPartition, p *metadata.Partition) verdict {
 	if v, ok := c.elect(p); ok {
 		return v
 	}
-	v, all := c.recover(tp, p)
-	if v.next != nil {
+	if v, _ := c.recover(tp, p); v.next != nil {
 		return v
 	}
 	if p.LeaderEpoch == P.NoLeaderEpoch { // its znode is damaged
 		return verdict{}
 	}
-	if live := c.able(p, p.Replicas); c.unclean[tp.Topic] && !all && !c.settling && len(live) > 0 {
-		v := c.lead(p, c.pick(p, live), "elected uncleanly: acknowledged records may be lost")
-		v.next.Recovering, v.next.UncleanEpoch = true, v.next.LeaderEpoch
-		return v
+	if live := c.able(p, p.Replicas); c.unclean[tp.Topic] && c.waited(tp) && !c.settling && len(live) > 0 {
+		return c.uncleanly(tp, p, live)
 	}
 	doubtful := c.doubtful(p)
 	if p.Leader == P.NoBroker && len(doubtful) == len(p.Doubtful) || p.Leader != P.NoBroker && c.settling && c.standing(p, p.Leader) == dead {
@@ -240,10 +237,9 @@ type decided struct {
 }
 
 // decideAll decides about many partitions, counting leaders as it goes. It leaves c.loads as they were.
-// stuck lists the topics of partitions that only an unclean election could help.
-func decideAll(c cluster, partitions []P.TopicPartition) (all []decided, stuck []string) {
+// stuck lists the partitions that only an unclean election could help.
+func decideAll(c cluster, partitions []P.TopicPartition) (all []decided, stuck []P.TopicPartition) {
 	c.loads = c.loads.clone()
-	seen := map[string]bool{}
 	for _, tp := range partitions {
 		topic := c.image.Topic(tp.Topic)
 		if topic == nil || topic.Partition(tp.Partition) == nil {
@@ -254,9 +250,8 @@ func decideAll(c cluster, partitions []P.TopicPartition) (all []decided, stuck [
 		if v.next != nil {
 			all = append(all, decided{TopicPartition: tp, topicID: topic.ID, from: p, to: v.next, why: v.why})
 		}
-		if v.stuck && !seen[tp.Topic] {
-			seen[tp.Topic] = true
-			stuck = append(stuck, tp.Topic)
+		if v.stuck {
+			stuck = append(stuck, tp)
 		}
 	}
 	return all, stuck

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 )
@@ -43,7 +44,7 @@ func (t *term) electLeaders(kind ElectionType, partitions []P.TopicPartition) ([
 		partitions = t.all()
 	}
 	scratch := t.cluster
-	scratch.loads = scratch.loads.clone()
+	scratch.loads, scratch.now = scratch.loads.clone(), time.Now()
 	var results []ElectionResult
 	var elected []decided
 	at := map[P.TopicPartition]int{}
@@ -97,6 +98,9 @@ func electOne(c *cluster, kind ElectionType, tp P.TopicPartition) (decided, erro
 		}
 		forced := *c
 		forced.settling, forced.unclean = false, map[string]bool{tp.Topic: true}
+		if _, all := forced.recover(tp, p); !all { // who is there will say at once what it holds
+			forced.waiting = waiting{tp: forced.now}
+		}
 		v := decide(&forced, tp, p)
 		if v.next == nil || v.next.Leader == P.NoBroker {
 			return d, P.EligibleLeadersNotAvailable

@@ -35,12 +35,22 @@ func (c *cluster) recover(tp P.TopicPartition, p *metadata.Partition) (v verdict
 	if len(ids) == 1 {
 		return c.lead(p, c.pick(p, ids), "elected although no replica stopped cleanly"), true
 	}
-	var best []P.BrokerID
+	best, untold := c.longest(tp, ids)
+	if len(untold) > 0 {
+		return verdict{}, true
+	}
+	return c.lead(p, c.pick(p, best), "elected since it holds most, although no replica stopped cleanly"), true
+}
+
+// longest lists the living replicas that hold most, of those that have said in this life of their brokers what they hold,
+// and those that have not said it.
+func (c *cluster) longest(tp P.TopicPartition, ids []P.BrokerID) (best, untold []P.BrokerID) {
 	var most logEnd
 	for _, id := range ids {
 		e, known := c.ends[tp][id]
-		if b := c.image.Broker(id); !known || e.life != b.Epoch {
-			return verdict{}, true
+		if !known || e.life != c.image.Broker(id).Epoch {
+			untold = append(untold, id)
+			continue
 		}
 		switch order := cmp.Or(cmp.Compare(e.epoch, most.epoch), cmp.Compare(e.end, most.end)); {
 		case len(best) == 0 || order > 0:
@@ -49,7 +59,7 @@ func (c *cluster) recover(tp P.TopicPartition, p *metadata.Partition) (v verdict
 			best = append(best, id)
 		}
 	}
-	return c.lead(p, c.pick(p, best), "elected since it holds most, although no replica stopped cleanly"), true
+	return best, untold
 }
 
 // telling lists the replicas whose brokers live and say where their logs end, which those of Kafka's do not.

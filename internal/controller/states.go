@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
@@ -16,40 +17,52 @@ import (
 // topic is only looked at where nothing but an unclean election could help: that is rare, and reading those
 // of all topics would make every failover slower.
 func (t *term) decide(partitions []P.TopicPartition) error {
+	t.cluster.now = time.Now()
 	all, stuck := decideAll(t.cluster, partitions)
+	t.cluster.waiting.note(partitions, stuck, t.cluster.now.Add(t.controller.options.Config().Duration("unclean.recovery.timeout.ms")))
 	var unread error
 	if len(stuck) > 0 {
-		var unclean map[string]bool
-		if unclean, unread = t.allowUnclean(stuck); unread != nil {
+		if unread = t.allowUnclean(topicsOf(stuck)); unread != nil {
 			t.look.all = true // the others must not wait for that
 		}
-		if len(unclean) > 0 {
+		if unread == nil && len(t.unclean) > 0 {
 			c := t.cluster
-			c.unclean = unclean
+			c.unclean = t.unclean
 			all, _ = decideAll(c, partitions)
 		}
 	}
 	_, err := t.write(all)
+	t.armStuck()
+	t.publishWaits()
 	if err != nil {
 		return err
 	}
 	return unread
 }
 
-// allowUnclean reads which of the topics allow an unclean election.
-func (t *term) allowUnclean(topics []string) (map[string]bool, error) {
+// topicsOf lists the topics of partitions, each once, in order.
+func topicsOf(partitions []P.TopicPartition) []string {
+	topics := map[string]bool{}
+	for _, tp := range partitions {
+		topics[tp.Topic] = true
+	}
+	return sortedNames(topics)
+}
+
+// allowUnclean reads which of the topics allow an unclean election, and keeps that in unclean.
+func (t *term) allowUnclean(topics []string) error {
 	paths := make([]string, len(topics))
 	for i, topic := range topics {
 		paths[i] = znode.EntityPath(metadata.TopicEntity(topic))
 	}
 	found, err := t.session.GetMany(t.ctx, paths)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	allowed := map[string]bool{}
 	for i, r := range found {
+		delete(t.unclean, topics[i])
 		if r.Err != nil && !errors.Is(r.Err, coordination.ErrNoNode) {
-			return nil, r.Err
+			return r.Err
 		}
 		values, err := znode.DecodeConfig(metadata.TopicEntity(topics[i]), r.Data)
 		if err != nil {
@@ -58,10 +71,10 @@ func (t *term) allowUnclean(topics []string) (map[string]bool, error) {
 		}
 		settings, _ := t.controller.options.Config().Topic(values) // faulty entries count as not set
 		if settings.UncleanLeaderElection {
-			allowed[topics[i]] = true
+			t.unclean[topics[i]] = true
 		}
 	}
-	return allowed, nil
+	return nil
 }
 
 // stateOp is the operation that writes one decided state.

@@ -73,6 +73,11 @@ type term struct {
 	// balancing fires at balanceAt, when leadership is looked at.
 	balancing <-chan time.Time
 	widening  <-chan time.Time // set when brokers have joined
+	// stuck fires at stuckAt, when partitions that nobody may lead are looked at; unclean holds those of their topics
+	// that allowed an unclean election when that was read last.
+	stuck     <-chan time.Time
+	stuckAt   time.Time
+	unclean   map[string]bool
 	balanceAt time.Time
 	filling   filling
 	unmet     refusals
@@ -87,6 +92,8 @@ type term struct {
 	done chan struct{}
 	// published is the newest image, for those who may not touch cluster.
 	published atomic.Pointer[metadata.Image]
+	// waits are the unclean elections that will be held.
+	waits atomic.Pointer[[]Wait]
 	// queueing counts the queues' goroutines, which the term outlives.
 	queueing sync.WaitGroup
 }
@@ -103,9 +110,10 @@ func newTerm(c *Controller, session coordination.Session, won coordination.Leade
 		cluster: cluster{
 			image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(),
 			ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}, leaving: map[P.BrokerID]P.BrokerEpoch{}, minimum: c.options.MinInSync,
-			epoch: P.ControllerEpoch(won.Epoch),
+			epoch: P.ControllerEpoch(won.Epoch), waiting: waiting{},
 		},
-		spoken: map[string]string{}, deletions: map[string]*deletion{}, queues: map[P.BrokerID]*live{},
+		unclean: map[string]bool{},
+		spoken:  map[string]string{}, deletions: map[string]*deletion{}, queues: map[P.BrokerID]*live{},
 		requests: make(chan func() error, maxRequests), answers: make(chan answer), done: make(chan struct{}),
 	}
 	t.cluster.loads.closed = c.options.Closed
@@ -227,6 +235,8 @@ func (t *term) wait(w watches) error {
 		t.again = nil
 		t.repeatDeletions()
 		t.repeatErasures()
+	case <-t.stuck:
+		return t.survive(t.decideStuck())
 	case <-t.unmet.repeat:
 		t.repeatOrders()
 	case <-t.session.Done():
@@ -329,6 +339,7 @@ func (t *term) follow(changes []metadata.PartitionChange) {
 		}
 		if c.New == nil || c.New.Leader != P.NoBroker {
 			delete(t.cluster.ends, c.TopicPartition)
+			delete(t.cluster.waiting, c.TopicPartition)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
@@ -19,6 +20,7 @@ type world struct {
 	zxid    int64
 	random  *rand.Rand
 	backlog backlog
+	timeout time.Duration
 }
 
 // Every file in testdata/*.txt is a transcript: a command, a line of dashes, and what it printed. Commands:
@@ -29,6 +31,8 @@ type world struct {
 //	topic t 1,2,3 2,3            makes a topic of two partitions, decides their states and writes them
 //	state t-0 leader=1 isr=1,2   overwrites a state, as of the next zxid
 //	decide [unclean=t]           decides about everything, and writes it
+//	wait 30                      lets seconds pass
+//	timeout 0                    is unclean.recovery.timeout.ms, in seconds; by default 30
 //	settling on                  the controller has just started cold
 //	min 2                        is min.insync.replicas of all topics; by default 1
 //	end t-0 1 5:120              broker 1 says that its replica ends at offset 120, in leader epoch 5
@@ -46,9 +50,9 @@ type world struct {
 //	tell 1 t-0, show …, stop …   fills and takes the backlog of a broker
 func TestTranscripts(t *testing.T) {
 	transcript.PlayAll(t, func(*testing.T) func(transcript.Command) []string {
-		w := &world{random: rand.New(rand.NewPCG(1, 2))}
+		w := &world{random: rand.New(rand.NewPCG(1, 2)), timeout: 30 * time.Second}
 		w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1, leaving: map[P.BrokerID]P.BrokerEpoch{},
-			ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}}
+			ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}, waiting: waiting{}, now: time.Unix(0, 0)}
 		return w.run
 	})
 }
@@ -81,6 +85,10 @@ func (w *world) run(c transcript.Command) []string {
 		return w.overwrite(plain[0], named)
 	case "decide":
 		return w.decide(named)
+	case "wait":
+		w.cluster.now = w.cluster.now.Add(time.Duration(transcript.Number(plain[0])) * time.Second)
+	case "timeout":
+		w.timeout = time.Duration(transcript.Number(plain[0])) * time.Second
 	case "settling":
 		w.cluster.settling = plain[0] == "on"
 	case "min":
@@ -128,6 +136,12 @@ func (w *world) change(changes ...metadata.Change) {
 	image, d := w.cluster.image.With(changes...)
 	w.cluster.image = image
 	w.cluster.loads.apply(d.Partitions)
+	for _, c := range d.Partitions {
+		if c.New != nil && c.New.Leader != P.NoBroker {
+			delete(w.cluster.waiting, c.TopicPartition)
+			delete(w.cluster.ends, c.TopicPartition)
+		}
+	}
 }
 
 func (w *world) overwrite(name string, named map[string]string) []string {
@@ -151,11 +165,18 @@ func (w *world) overwrite(name string, named map[string]string) []string {
 // decide decides about all partitions, and writes.
 func (w *world) decide(named map[string]string) []string {
 	all := w.all()
+	w.cluster.unclean = nil
+	_, stuck := decideAll(w.cluster, all)
+	w.cluster.waiting.note(all, stuck, w.cluster.now.Add(w.timeout))
 	w.cluster.unclean = map[string]bool{named["unclean"]: true}
 	changes, stuck := decideAll(w.cluster, all)
 	lines := w.write(changes)
-	for _, topic := range stuck {
-		lines = append(lines, "only an unclean election could help "+topic)
+	for _, tp := range stuck {
+		line := "only an unclean election could help " + tp.String()
+		if left := w.cluster.waiting[tp].Sub(w.cluster.now); left > 0 {
+			line += fmt.Sprint(", in ", left)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

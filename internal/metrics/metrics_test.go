@@ -62,7 +62,7 @@ func example() Options {
 		},
 		Cluster: func() Cluster {
 			return Cluster{Brokers: []Broker{{7, "a:9092"}, {8, "b:9092"}}, Controller: true, ControllerEpoch: 9,
-				Topics: 2, Partitions: 3, Offline: 1, Astray: 2, Moving: 4, Elections: 5, Unclean: 1}
+				Topics: 2, Partitions: 3, Offline: 1, Astray: 2, Moving: 4, Awaited: 6, Elections: 5, Unclean: 1}
 		},
 		Replication: func() Replication { return Replication{Shrinks: 4, Expands: 2, Refused: 1, MaxLag: 12} },
 		Store: func() Store {

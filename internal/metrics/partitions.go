@@ -11,7 +11,7 @@ package metrics
 //	barnabas_active_controller                                   the sum over brokers must be 1
 //	kafka_brokers, kafka_broker_info{id,address}                 every broker shows all: take the maximum
 //	barnabas_controller_epoch                                    differs for long: a broker does not hear its controller
-//	barnabas_reassigning_partitions, kafka_controller_kafkacontroller_*
+//	barnabas_awaited_partitions, barnabas_reassigning_partitions, kafka_controller_kafkacontroller_*
 //	                                                             zero on all but the active controller
 //	barnabas_leader_elections_total, _unclean_leader_elections_total
 //	                                                             of its terms as controller: sum them over brokers
@@ -172,17 +172,18 @@ func (r *Registry) collectCluster(to sink) {
 		to.put(gauge("kafka_broker_info", "1; a living broker.", "id", "address"), 1, number(b.ID), b.Address)
 	}
 	// Kafka's controllers that are not active report zero.
-	topics, partitions, offline, astray, moving := c.Topics, c.Partitions, c.Offline, c.Astray, c.Moving
 	if !c.Controller {
-		topics, partitions, offline, astray, moving = 0, 0, 0, 0, 0
+		c.Topics, c.Partitions, c.Offline, c.Astray, c.Moving, c.Awaited = 0, 0, 0, 0, 0, 0
 	}
-	to.put(gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics of the cluster."), float64(topics))
-	to.put(gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions of the cluster."), float64(partitions))
-	to.put(gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader."), float64(offline))
+	to.put(gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics of the cluster."), float64(c.Topics))
+	to.put(gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions of the cluster."), float64(c.Partitions))
+	to.put(gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader."), float64(c.Offline))
 	to.put(gauge("kafka_controller_kafkacontroller_preferredreplicaimbalancecount", "Partitions that another replica leads than the preferred one."),
-		float64(astray))
-	to.put(gauge("barnabas_reassigning_partitions", "Partitions of the cluster that are being reassigned."), float64(moving))
-	to.put(gauge("kafka_server_replicamanager_reassigningpartitions", "Partitions of the cluster that are being reassigned."), float64(moving))
+		float64(c.Astray))
+	to.put(gauge("barnabas_awaited_partitions", "Partitions without a leader for whose in-sync replicas the controller waits, before it elects uncleanly."),
+		float64(c.Awaited))
+	to.put(gauge("barnabas_reassigning_partitions", "Partitions of the cluster that are being reassigned."), float64(c.Moving))
+	to.put(gauge("kafka_server_replicamanager_reassigningpartitions", "Partitions of the cluster that are being reassigned."), float64(c.Moving))
 	to.put(gauge("barnabas_controller_epoch", "Epoch of the newest controller that this broker has heard."), float64(c.ControllerEpoch))
 	for _, f := range []struct {
 		native, kafka, help string

@@ -12,11 +12,13 @@ import (
 )
 
 // ReadPartitions lists the replicas that image gives the broker self, with the state of their logs. A
-// replica without a log counts as empty where it may not have one yet, and as offline where offline says so.
+// replica without a log counts as empty where it may not have one yet, and as offline where offline says so. adding is how
+// many replicas of a partition that this broker leads are being added by a reassignment: as in Kafka they do not count
+// before it has ended, neither as replicas nor as missing ones.
 //
 // It walks one image, while logs go on: offsets of one partition belong together, those of two need not.
 func ReadPartitions(self protocol.BrokerID, image *metadata.Image, logOf func(protocol.TopicPartition) *log.Log,
-	offline func(protocol.TopicPartition) bool) iter.Seq[Partition] {
+	offline func(protocol.TopicPartition) bool, adding func(protocol.TopicPartition) int) iter.Seq[Partition] {
 	return func(yield func(Partition) bool) {
 		for _, name := range image.Topics() {
 			topic := image.Topic(name)
@@ -25,7 +27,11 @@ func ReadPartitions(self protocol.BrokerID, image *metadata.Image, logOf func(pr
 					continue
 				}
 				tp := protocol.TopicPartition{Topic: name, Partition: int32(number)}
-				if !yield(readPartition(self, tp, state, logOf(tp), offline(tp))) {
+				p := readPartition(self, tp, state, logOf(tp), offline(tp))
+				if p.Leads {
+					p.Replicas -= min(adding(tp), p.Replicas)
+				}
+				if !yield(p) {
 					return
 				}
 			}

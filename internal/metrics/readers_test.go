@@ -106,6 +106,7 @@ func TestReadPartitions(t *testing.T) {
 			{Leader: 1, Replicas: []P.BrokerID{2, 1}, ISR: []P.BrokerID{1}},
 			{Leader: 2, Replicas: []P.BrokerID{2, 1}, ISR: []P.BrokerID{1, 2}},
 			{Leader: P.NoBroker, Replicas: []P.BrokerID{3}, ISR: []P.BrokerID{3}},
+			{Leader: 1, Replicas: []P.BrokerID{1, 2, 3}, ISR: []P.BrokerID{1, 2}}, // 3 is being added
 		}},
 	)
 	logOf := func(tp P.TopicPartition) *log.Log {
@@ -118,11 +119,13 @@ func TestReadPartitions(t *testing.T) {
 	want := []Partition{
 		{Topic: "t", Partition: 0, Size: l.Size(), HighWatermark: 3, End: 3, Leads: true, Leader: 1, Replicas: 2, InSync: 1, MinInSync: 2},
 		{Topic: "t", Partition: 1, Preferred: true, Leader: 2, Replicas: 2, InSync: 2, MinInSync: 1, Offline: true},
+		{Topic: "t", Partition: 3, Leads: true, Preferred: true, Leader: 1, Replicas: 2, InSync: 2, MinInSync: 1},
 	}
-	if diff := cmp.Diff(want, slices.Collect(ReadPartitions(1, image, logOf, offline))); diff != "" {
+	adding := func(tp P.TopicPartition) int { return map[int32]int{1: 1, 3: 1}[tp.Partition] } // 1 is not led here: that is hearsay
+	if diff := cmp.Diff(want, slices.Collect(ReadPartitions(1, image, logOf, offline, adding))); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	cluster := Cluster{Brokers: []Broker{{1, "[::1]:9092"}}, ControllerEpoch: int32(image.ControllerEpoch), Topics: 1, Partitions: 3, Offline: 1, Astray: 1}
+	cluster := Cluster{Brokers: []Broker{{1, "[::1]:9092"}}, ControllerEpoch: int32(image.ControllerEpoch), Topics: 1, Partitions: 4, Offline: 1, Astray: 1}
 	if diff := cmp.Diff(cluster, ReadCluster(1, image)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

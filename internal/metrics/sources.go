@@ -62,7 +62,8 @@ type Partition struct {
 	// Leads says that this broker is the leader, Preferred that it should be. Leader is who is, -1 nobody.
 	Leads, Preferred bool
 	Leader           int32
-	// Replicas, InSync and MinInSync are counts; they hold where Leads.
+	// Replicas, InSync and MinInSync are counts; they hold where Leads. Replicas that are being added count in InSync only,
+	// as in Kafka.
 	Replicas, InSync, MinInSync int
 	// Offline says that the log cannot be used.
 	Offline bool
@@ -102,9 +103,10 @@ type Cluster struct {
 	// ControllerEpoch is that of the newest controller that this broker has heard.
 	ControllerEpoch int32
 	// Controller says that this broker is the active controller. Topics, Partitions, Offline (without a leader), Astray
-	// (not led by the preferred replica) and Moving (being reassigned) are shown by it alone.
-	Controller                                  bool
-	Topics, Partitions, Offline, Astray, Moving int
+	// (not led by the preferred replica), Moving (being reassigned) and Awaited (for which an unclean election will be
+	// held) are shown by it alone.
+	Controller                                           bool
+	Topics, Partitions, Offline, Astray, Moving, Awaited int
 	// Elections and Unclean count the leaders that this broker has elected as controller since its start, and those of
 	// them that may lack acknowledged records.
 	Elections, Unclean int64

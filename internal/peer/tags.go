@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -23,6 +24,11 @@ const (
 	// of the epoch of its last record, eight of its log end offset. By that the controller chooses a leader where
 	// all members of an in-sync set may have lost records.
 	EndTag = 0x62656e64 // "bend"
+
+	// WaitsTag lists, in the answer to ListPartitionReassignments, the partitions for which an unclean election will be
+	// held: four bytes of the length of the topic's name, the name, four bytes of the partition, eight of the milliseconds
+	// until then. It is there only where the request has the tag, too, without a value.
+	WaitsTag = 0x62776169 // "bwai"
 
 	// UncleanTag says, in a partition of LeaderAndIsr, in which leader epoch the last unclean election was, in four
 	// bytes; where there was none there is no tag. A replica that was away then may have to cut what it knows to be
@@ -85,4 +91,55 @@ func End(tags *kmsg.Tags) (epoch P.LeaderEpoch, end P.Offset, ok bool) {
 		}
 	})
 	return epoch, end, ok
+}
+
+// Wait is a partition for which an unclean election will be held.
+type Wait struct {
+	P.TopicPartition
+	// Left is the time until then.
+	Left time.Duration
+}
+
+// AskForWaits puts the wish for waits into the tags of a request; AsksForWaits finds it.
+func AskForWaits(tags *kmsg.Tags) { tags.Set(WaitsTag, []byte{}) }
+
+// AsksForWaits reports whether AskForWaits was called on the tags.
+func AsksForWaits(tags *kmsg.Tags) bool {
+	asks := false
+	tags.Each(func(tag uint32, _ []byte) { asks = asks || tag == WaitsTag })
+	return asks
+}
+
+// SetWaits puts waits into the tags of an answer.
+func SetWaits(tags *kmsg.Tags, waits []Wait) {
+	var value []byte
+	for _, w := range waits {
+		value = append(binary.BigEndian.AppendUint32(value, uint32(len(w.Topic))), w.Topic...)
+		value = binary.BigEndian.AppendUint32(value, uint32(w.Partition))
+		value = binary.BigEndian.AppendUint64(value, uint64(w.Left.Milliseconds()))
+	}
+	if len(value) > 0 {
+		tags.Set(WaitsTag, value)
+	}
+}
+
+// Waits finds what SetWaits has put into the tags of an answer, as far as it can be read.
+func Waits(tags *kmsg.Tags) []Wait {
+	var waits []Wait
+	tags.Each(func(tag uint32, value []byte) {
+		for tag == WaitsTag && len(value) >= 4 {
+			name := value[4:]
+			length := int64(binary.BigEndian.Uint32(value))
+			if int64(len(name)) < length+12 {
+				return
+			}
+			rest := name[length:]
+			waits = append(waits, Wait{
+				P.TopicPartition{Topic: string(name[:length]), Partition: int32(binary.BigEndian.Uint32(rest))},
+				time.Duration(binary.BigEndian.Uint64(rest[4:])) * time.Millisecond,
+			})
+			value = rest[12:]
+		}
+	})
+	return waits
 }

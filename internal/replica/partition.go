@@ -32,6 +32,8 @@ type Partition struct {
 	told  atomic.Int32 // the leader epoch of the last order, to lead or to follow; NoLeaderEpoch before
 	lag   atomic.Int64 // committed records that this follower has not got
 	under atomic.Bool  // fewer replicas are in sync than min.insync.replicas asks for
+	// adding is how many replicas a reassignment adds, as the leader heard it last.
+	adding atomic.Int32
 	// log is nil until there is one: the log of an internal topic is made with its first record.
 	log atomic.Pointer[log.Log]
 	// settings is what the topic's properties say now, shared with other partitions.
@@ -131,6 +133,10 @@ func (p *Partition) serves() bool {
 
 // UnderMinimum reports whether this replica leads and fewer are in sync than min.insync.replicas asks for.
 func (p *Partition) UnderMinimum() bool { return p.under.Load() }
+
+// Adding is how many of the replicas a reassignment under way adds, as far as this one has heard, which only a leader has
+// to the end. They are not missed as long as they are not in sync.
+func (p *Partition) Adding() int { return int(p.adding.Load()) }
 
 // SwapLog makes a copy of the log in another directory the partition's log. finish runs under the
 // partition's lock, so that nothing is appended while it makes both logs equal.

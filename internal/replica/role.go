@@ -24,6 +24,7 @@ func (p *Partition) lead(state *metadata.Partition, settings *config.Topic) erro
 		return protocol.Errorf(protocol.FencedLeaderEpoch, "%s is led in epoch %d, not %d", p.tp, p.leader.Epoch, state.LeaderEpoch)
 	}
 	p.settings.Store(settings)
+	p.adding.Store(int32(len(state.Adding)))
 	if p.leader != nil && p.leader.Epoch == state.LeaderEpoch {
 		if l := p.log.Load(); l != nil {
 			l.ShareConfig(settings)

@@ -1,9 +1,12 @@
 package log
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -124,5 +127,92 @@ func TestEpochOfALeadershipStays(t *testing.T) {
 	}
 	if epoch, end := l.EndOffsetForEpoch(5); epoch != 4 || end != 1 {
 		t.Errorf("epoch 5 ends in epoch %d at %d", epoch, end)
+	}
+}
+
+// An epoch that begins far into a large segment is found where it begins, although recovery looks over only the first part
+// of what is below the recovery point.
+func TestLostEpochsOfALargeSegment(t *testing.T) {
+	o := testOptions(vfs.NewMemory())
+	o.Config.SegmentBytes, o.Config.IndexIntervalBytes = 1<<30, 4096
+	l := open(t, o)
+	large := sized(1 << 20)
+	for l.Size() <= lookOverMax {
+		mustAppend(t, l, large, 3)
+	}
+	begins := l.EndOffset()
+	for range 3 {
+		mustAppend(t, l, large, 5)
+	}
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	o.RecoveryPoint, o.Trust = l.RecoveryPoint(), Scan
+	mustAppend(t, l, large, 5)
+	l.CloseUnclean()
+	if err := o.FS.Remove(filepath.Join(l.Dir(), epochsName)); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, o)
+	if epoch, end := l.EndOffsetForEpoch(4); epoch != 3 || end != begins {
+		t.Errorf("epoch 4 ends in epoch %d at %d, and not at %d", epoch, end, begins)
+	}
+}
+
+// A power cut takes the newest leader-epoch-checkpoint, the disk is full at the next start, and that start is killed: the
+// one after it knows the epochs of closed segments nevertheless.
+func TestEpochsSurviveAStartOnAFullDisk(t *testing.T) {
+	disk := vfs.NewFaulty(vfs.NewMemory())
+	o := testOptions(disk)
+	l := open(t, o)
+	mustAppend(t, l, sized(200), 3)
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	before := epochsFile(t, l)
+	mustAppend(t, l, sized(200), 3)
+	begins := l.EndOffset()
+	mustAppend(t, l, sized(200), 5)
+	if err := l.Roll(); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, sized(200), 5)
+	l.CloseUnclean()
+	writeFile(t, disk, filepath.Join(l.Dir(), epochsName), []byte(before))
+	heal := disk.Inject(vfs.Fault{Op: vfs.OpWrite, Path: "*" + epochsName + "*", Err: syscall.ENOSPC})
+	o.Trust = Scan
+	if l, err := Open(o); err == nil {
+		l.CloseUnclean()
+		o.Trust = SameBoot // who could not be opened is not trusted the next time
+	}
+	heal()
+	l = open(t, o)
+	if epoch, end := l.EndOffsetForEpoch(4); epoch != 3 || end != begins {
+		t.Errorf("epoch 4 ends in epoch %d at %d, and not at %d", epoch, end, begins)
+	}
+}
+
+// A directory that was in use before leader-epoch-checkpoint had anything in it says nothing about that, however many
+// partitions there are.
+func TestEmptyEpochsFileIsNoNews(t *testing.T) {
+	o := testOptions(vfs.NewMemory())
+	l := open(t, o)
+	mustAppend(t, l, sized(200), 3)
+	if err := l.CloseClean(); err != nil {
+		t.Fatal(err)
+	}
+	said := &bytes.Buffer{}
+	o.Logger = slog.New(slog.NewTextHandler(said, nil))
+	for _, text := range []string{"", "0\n1\n3"} {
+		writeFile(t, o.FS, filepath.Join(l.Dir(), epochsName), []byte(text))
+		o.Trust = SameBoot
+		l = open(t, o)
+		if l.LatestEpoch() != 3 {
+			t.Errorf("with %q the latest epoch is %d", text, l.LatestEpoch())
+		}
+		l.CloseUnclean()
+		if warned := strings.Contains(said.String(), "rebuilding leader epochs"); warned != (text != "") {
+			t.Errorf("with %q it said %q", text, said)
+		}
 	}
 }

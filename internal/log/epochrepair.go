@@ -1,6 +1,7 @@
 package log
 
 import (
+	"math"
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -26,6 +27,7 @@ type epochRepair struct {
 	powerCut bool
 
 	known epochs // as the file had it
+	kept  epochs // as the file has it
 	list  epochs // with what the batches add
 	prev  protocol.LeaderEpoch
 	last  seenBatch // its epoch is not settled before the next batch is seen
@@ -85,12 +87,22 @@ func (r *epochRepair) settle(next protocol.LeaderEpoch, hasNext bool) {
 // keep writes down what is settled so far, before index files are written: a start after this one looks for epochs
 // behind their last entries only. The last batch, which is not settled yet, is never before one of those.
 func (r *epochRepair) keep() error {
-	if l := r.log; !slices.Equal(r.list, *l.epochs.Load()) {
-		list := r.list
+	list := r.list
+	if l := r.log; !slices.Equal(list, *l.epochs.Load()) {
 		l.epochs.Store(&list)
 		l.guarded.epochsDirty = true
 	}
-	return r.log.settleEpochs()
+	if err := r.log.settleEpochs(); err != nil {
+		return err
+	}
+	r.kept = list
+	return nil
+}
+
+// rediscovers reports whether a later start finds what could not be kept: it goes through the last segment, if that has no
+// indexes, and after a kill through no other. A log with an epoch in another one stays offline until there is room.
+func (r *epochRepair) rediscovers(s *segment, last bool) bool {
+	return last && !slices.ContainsFunc(r.list, func(e epochEntry) bool { return e.start < s.base && !slices.Contains(r.kept, e) })
 }
 
 // apply settles the last batch, writes the right epochs over the wrong ones, and keeps what was learned.
@@ -111,13 +123,15 @@ func (r *epochRepair) apply() error {
 	return nil
 }
 
-// restoreEpochs finds the leader epochs again; those that begin where a scan will look are found by it.
+// restoreEpochs finds the leader epochs again; those that begin behind the recovery point, where a scan will look, are
+// found by it. What it looks over below may begin within a segment that is large (see [lookOverMax]).
 func (l *Log) restoreEpochs(o *Options) error {
-	below := *l.list.Load()
+	below, limit := *l.list.Load(), protocol.Offset(math.MaxInt64)
 	if o.Trust == Scan {
-		below = below[:below.floor(max(0, o.RecoveryPoint)-1)]
+		limit = max(0, o.RecoveryPoint)
+		below = below[:below.floor(limit-1)+1]
 	}
-	found, err := l.findEpochs(below)
+	found, err := l.findEpochs(below, limit)
 	if err == nil && len(found) > 0 {
 		l.epochs.Store(&found)
 		l.guarded.epochsDirty, l.guarded.changed = true, true
@@ -125,14 +139,14 @@ func (l *Log) restoreEpochs(o *Options) error {
 	return err
 }
 
-// findEpochs makes the leader epochs of segments from their batches, where leader-epoch-checkpoint is lost:
+// findEpochs makes the leader epochs of segments from their batches below limit, where leader-epoch-checkpoint is lost:
 // epochs never fall, so only segments in which one begins are gone through.
 //
 //	segments   0: epoch 3 ... | 4711: epoch 3 ... | 9000: epoch 5 ... | 12000: epoch 6
 //	walked     no             | yes               | yes               | yes, as it is the last
 //
 // A segment whose first epoch is that of the next one's first batch has no other in it: it costs one read.
-func (l *Log) findEpochs(list segments) (epochs, error) {
+func (l *Log) findEpochs(list segments, limit protocol.Offset) (epochs, error) {
 	var found epochs
 	for i, s := range list {
 		f, err := l.open(s)
@@ -140,14 +154,14 @@ func (l *Log) findEpochs(list segments) (epochs, error) {
 			return nil, err
 		}
 		first, base, err := l.firstEpoch(s, f)
-		if err == nil && first >= 0 {
+		if err == nil && first >= 0 && base < limit {
 			found, _ = found.assign(first, base)
 			next := protocol.NoLeaderEpoch
 			if i+1 < len(list) {
 				next, err = l.epochBehind(list[i+1:])
 			}
 			if err == nil && next != first {
-				found, err = l.walkEpochs(s, f, found)
+				found, err = l.walkEpochs(s, f, found, limit)
 			}
 		}
 		f.release()
@@ -187,13 +201,13 @@ func (l *Log) epochBehind(list segments) (protocol.LeaderEpoch, error) {
 	return protocol.NoLeaderEpoch, nil
 }
 
-// walkEpochs adds the epochs that begin within a segment.
-func (l *Log) walkEpochs(s *segment, f *openFile, found epochs) (epochs, error) {
+// walkEpochs adds the epochs that begin within a segment, below limit.
+func (l *Log) walkEpochs(s *segment, f *openFile, found epochs, limit protocol.Offset) (epochs, error) {
 	size := s.size.Load()
 	w := walk(f, 0, size, scanBytes(size))
 	for {
 		h, err := w.next()
-		if ended(err) || isBadBatch(err) {
+		if ended(err) || isBadBatch(err) || err == nil && h.BaseOffset >= limit {
 			return found, nil
 		}
 		if err != nil {

@@ -166,6 +166,10 @@ func (l *Log) readEpochs() (lost bool) {
 		return true
 	}
 	list, parsed := parseEpochs(text)
+	if err == nil && len(text) == 0 { // as Kafka makes it with the log, before there is anything to say
+		l.logger.Debug("making leader epochs from the batches", "file", path)
+		return true
+	}
 	if err = errors.Join(err, parsed); err != nil {
 		l.logger.Warn("rebuilding leader epochs", "file", path, "error", err)
 		return true

@@ -177,7 +177,7 @@ func (l *Log) lastOf(s *segment, suffix string, entrySize int64) (b []byte, n in
 func (l *Log) scan(o *Options, first int, from protocol.Offset, powerCut bool) (recovery, error) {
 	list := *l.list.Load()
 	r := recovery{repaired: true, trusted: from}
-	repair := epochRepair{log: l, powerCut: powerCut, known: *l.epochs.Load(), list: *l.epochs.Load()}
+	repair := epochRepair{log: l, powerCut: powerCut, known: *l.epochs.Load(), kept: *l.epochs.Load(), list: *l.epochs.Load()}
 	var one scanned
 	for i := first; i < len(list); i++ {
 		limit := protocol.Offset(0)
@@ -392,7 +392,7 @@ func (l *Log) adopt(s *segment, one *scanned, last bool, repair *epochRepair) er
 	if !last {
 		one.addTime()
 	}
-	if err := repair.keep(); vfs.IsFull(err) {
+	if err := repair.keep(); vfs.IsFull(err) && repair.rediscovers(s, last) {
 		return l.dropIndexes(s, &one.built) // they are in memory, and a later start looks at all batches again
 	} else if err != nil {
 		return err

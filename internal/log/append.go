@@ -122,9 +122,9 @@ func (l *Log) duplicate(m batchMeta) Appended {
 	}
 }
 
-// AppendFollower appends batches as the leader has them, offsets and epochs kept. Each must be whole, with a
-// right CRC (CORRUPT_MESSAGE), at or behind the log end, and in an epoch that is not below the one before
-// it; nothing is written where one is not.
+// AppendFollower appends batches as the leader has them, offsets and epochs kept, and messages of formats 0 and 1, which
+// have no epoch. Each must be whole, with a right CRC (CORRUPT_MESSAGE), at or behind the log end, and in an epoch that is
+// not below the one before it; nothing is written where one is not.
 func (l *Log) AppendFollower(batches []byte) (Appended, error) {
 	done, flush, err := l.appendFollower(batches)
 	if err != nil || !flush {
@@ -168,22 +168,25 @@ func (l *Log) appendSet(batches []byte, set batchSet) error {
 	if err := l.makeRoom(int64(set.size), set.first, set.last, set.maxTime); err != nil {
 		return err
 	}
-	for b := range record.Batches(batches) {
-		l.beginEpoch(b.LeaderEpoch(), b.BaseOffset())
+	for e := range record.Entries(batches) {
+		if e.Magic < magicBatch {
+			l.endEpochs()
+		}
+		l.beginEpoch(e.LeaderEpoch, e.BaseOffset)
 	}
 	if err := l.write(batches, set.last); err != nil {
 		return err
 	}
-	for b := range record.Batches(batches) {
-		facts, err := factsOfBatch(b)
+	for e := range record.Entries(batches) {
+		facts, err := factsOfEntry(&e)
 		if err != nil {
 			return err
 		}
-		l.index(&facts, int64(len(b)))
+		l.index(&facts, int64(e.Size))
 		if err := l.remember(&facts); err != nil {
 			return err
 		}
-		l.publish(int64(len(b)), facts.last+1)
+		l.publish(int64(e.Size), facts.last+1)
 	}
 	l.guarded.unflushed += int64(set.last-set.first) + 1
 	return nil
@@ -196,18 +199,21 @@ type batchSet struct {
 	maxTime     int64
 }
 
-// nextSet takes as many batches as a segment may hold, and at least one.
+// nextSet takes as many batches as a segment may hold, and at least one. A wrapper of formats 0 and 1 does not say where it
+// begins: at the log end, or behind it where the leader has compacted.
 func (l *Log) nextSet(batches []byte) batchSet {
 	set := batchSet{maxTime: record.NoTimestamp}
 	most := int(l.config.Load().SegmentBytes)
-	for b := range record.Batches(batches) {
+	for e := range record.Entries(batches) {
 		if set.size == 0 {
-			set.first = b.BaseOffset()
-		} else if set.size+len(b) > most || int64(b.LastOffset()-set.first) > maxRelativeOffset {
+			if set.first = e.BaseOffset; e.Count < 0 {
+				set.first = l.EndOffset()
+			}
+		} else if set.size+e.Size > most || int64(e.LastOffset-set.first) > maxRelativeOffset {
 			break
 		}
-		set.size += len(b)
-		set.last, set.maxTime = b.LastOffset(), max(set.maxTime, b.MaxTimestamp())
+		set.size += e.Size
+		set.last, set.maxTime = e.LastOffset, max(set.maxTime, e.MaxTimestamp)
 	}
 	return set
 }
@@ -217,27 +223,36 @@ func (l *Log) nextSet(batches []byte) batchSet {
 //	bytes that are no whole batch         the answer was cut or damaged
 //	a wrong CRC                           CORRUPT_MESSAGE: a damaged record must not spread
 //	an offset below the log end           the log has moved since it was asked for, or parts from the leader's
-//	an epoch that falls                   the batches contradict each other, or leader-epoch-checkpoint
+//	an epoch that falls                   the batches contradict each other, or leader-epoch-checkpoint; where messages of
+//	                                      formats 0 and 1 follow on batches, their topic once went back to those
 func (l *Log) checkReplicated(batches []byte) error {
 	next, epoch := l.EndOffset(), l.epochs.Load().latest()
-	for b, err := range record.Batches(batches) {
+	for e, err := range record.Entries(batches) {
 		switch {
 		case err != nil:
 			return fmt.Errorf("replicate %s: %w", l.partition, err)
-		case !b.ValidCRC():
-			return protocol.Errorf(protocol.CorruptMessage, "replicate %s: batch at offset %d has a wrong CRC", l.partition, b.BaseOffset())
+		case !e.ValidCRC():
+			return protocol.Errorf(protocol.CorruptMessage, "replicate %s: batch at offset %d has a wrong CRC", l.partition, e.BaseOffset)
 		// A gap is no fault: the leader has compacted away what was there.
-		case b.BaseOffset() < next:
-			return fmt.Errorf("replicate %s: batch at offset %d, expected %d or more", l.partition, b.BaseOffset(), next)
-		case b.LeaderEpoch() < epoch:
-			return fmt.Errorf("replicate %s: batch at offset %d in leader epoch %d, after epoch %d", l.partition, b.BaseOffset(), b.LeaderEpoch(), epoch)
+		case e.BaseOffset < next:
+			return fmt.Errorf("replicate %s: batch at offset %d, expected %d or more", l.partition, e.BaseOffset, next)
+		case e.LeaderEpoch < epoch && e.Magic == magicBatch:
+			return fmt.Errorf("replicate %s: batch at offset %d in leader epoch %d, after epoch %d", l.partition, e.BaseOffset, e.LeaderEpoch, epoch)
 		}
-		if _, err := factsOfBatch(b); err != nil {
+		if _, err := factsOfEntry(&e); err != nil {
 			return fmt.Errorf("replicate %s: %w", l.partition, err)
 		}
-		next, epoch = b.NextOffset(), b.LeaderEpoch()
+		next, epoch = e.NextOffset(), e.LeaderEpoch
 	}
 	return nil
+}
+
+// factsOfEntry takes what producer state needs from a whole batch or, which is nothing, from a message of formats 0 and 1.
+func factsOfEntry(e *record.Entry) (batchFacts, error) {
+	if e.Magic < magicBatch {
+		return factsOf(&e.Header), nil
+	}
+	return factsOfBatch(e.Bytes)
 }
 
 // factsOfBatch takes what producer state needs from a whole batch, the marker of a control batch included.
@@ -353,6 +368,15 @@ func (l *Log) mustFlush() bool { return l.guarded.unflushed >= l.config.Load().F
 func (l *Log) beginEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) {
 	if epoch >= 0 && epoch != l.epochs.Load().latest() {
 		l.assignEpoch(epoch, start)
+	}
+}
+
+// endEpochs forgets all epochs before a message of formats 0 and 1, as Kafka does: it has none, and what is noted would say
+// that it is of the latest one.
+func (l *Log) endEpochs() {
+	if len(*l.epochs.Load()) > 0 {
+		l.epochs.Store(&epochs{})
+		l.guarded.epochsDirty = true
 	}
 }
 

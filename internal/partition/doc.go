@@ -44,4 +44,7 @@
 //	follower  epochs 1 1 1 3 3|        last record of epoch 3
 //	leader    epochs 1 1 1 1 4 4|      "no 3 here; the epoch before it, 1, ended at 4"
 //	follower  epochs 1 1 1|            its own epoch 1 ended at 3, so 3 is where both agree at most
+//
+// Records of formats 0 and 1 have no epoch. A log that ends with them is compared with the leader's from the watermark on
+// (see package replica), and cut where the two differ.
 package partition

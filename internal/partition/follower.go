@@ -105,6 +105,9 @@ func (f Follower) Diverged(leader, own EpochEnd, held Held) Step {
 	return f.cut(to, held)
 }
 
+// Differs decides what to do where records that have no epoch are not the leader's from an offset on.
+func (f Follower) Differs(from P.Offset, held Held) Step { return f.cut(from, held) }
+
 // OutOfRange decides what to do where the leader's log does not reach from the follower's end: leaderStart and
 // leaderEnd are where it begins and ends.
 func (f Follower) OutOfRange(leaderStart, leaderEnd P.Offset, held Held) Step {
@@ -118,9 +121,13 @@ func (f Follower) OutOfRange(leaderStart, leaderEnd P.Offset, held Held) Step {
 	return Step{Kind: Later}
 }
 
-// predates reports whether all of the log is older than the last unclean election.
+// predates reports whether all of the log is older than the last unclean election. Of records that have no epoch nobody
+// knows when they were written; a log without records lacks nothing when it is cut.
 func (f Follower) predates(held Held) bool {
-	return f.UncleanEpoch > 0 && held.LastEpoch < f.UncleanEpoch
+	if held.LastEpoch == P.NoLeaderEpoch && held.Start < held.End {
+		return false
+	}
+	return held.LastEpoch < f.UncleanEpoch && f.UncleanEpoch > 0
 }
 
 // cut is a truncation, where it may be.

@@ -33,6 +33,7 @@ import (
 //
 //	follow 7 [unclean] [unclean-in=5] log=1:0,3:40 end=50 hw=45 start=0
 //	diverges 1 30                  the leader says that epoch 1 ended at 30
+//	differs 47                     records without epochs are not the leader's from there on
 //	range 60 90                    the leader has 60 to 90 only
 //	watermark 48                   the leader's
 //	code NOT_LEADER_FOR_PARTITION    the leader's answer
@@ -70,7 +71,7 @@ func (w *world) run(c transcript.Command) []string {
 	case "follow":
 		w.follow(plain, named)
 		return nil
-	case "diverges", "range", "watermark", "code":
+	case "diverges", "differs", "range", "watermark", "code":
 		return w.follows(c.Name, plain)
 	}
 	before := w.describe()
@@ -226,6 +227,8 @@ func (w *world) follows(command string, plain []string) []string {
 		return []string{fmt.Sprint("watermark ", w.follower.Watermark(w.offset(plain[0]), w.held))}
 	case "code":
 		step = w.follower.Answered(w.code(plain[0]))
+	case "differs":
+		step = w.follower.Differs(w.offset(plain[0]), w.held)
 	case "range":
 		step = w.follower.OutOfRange(w.offset(plain[0]), w.offset(plain[1]), w.held)
 	default:

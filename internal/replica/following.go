@@ -15,6 +15,8 @@ type position struct {
 	// offset is its log end offset, start its log start offset, last the epoch of its last record.
 	offset, start protocol.Offset
 	last          protocol.LeaderEpoch
+	// comparing says that offset is before the log end, since what follows has not been compared with the leader's yet.
+	comparing bool
 }
 
 // fetched is what a leader answered about one partition.
@@ -38,6 +40,9 @@ func (p *Partition) position(epoch protocol.LeaderEpoch) (position, bool) {
 	l := p.log.Load()
 	if l == nil {
 		return position{last: protocol.NoLeaderEpoch}, true
+	}
+	if p.comparison.active {
+		return position{offset: p.comparison.upTo, start: l.StartOffset(), last: protocol.NoLeaderEpoch, comparing: true}, true
 	}
 	return position{offset: l.EndOffset(), start: l.StartOffset(), last: l.LatestEpoch()}, true
 }
@@ -64,8 +69,11 @@ func (p *Partition) replicate(epoch protocol.LeaderEpoch, at position, got *fetc
 			return p.failed(err)
 		}
 	}
-	if l.EndOffset() != at.offset {
+	if at.comparing != p.comparison.active || at.offset != p.comparison.offset(l) {
 		return step // the log has changed since the fetch: by a move between directories, or a cut
+	}
+	if at.comparing {
+		return p.compare(l, got)
 	}
 	if got.diverging != nil {
 		// Before anything else that the answer says: the watermark may lie above what is about to be cut.
@@ -114,17 +122,17 @@ func (p *Partition) takeRecords(l *log.Log, got *fetched) partition.Step {
 // have written yet.
 func (p *Partition) wholeBatches(batches []byte) ([]byte, error) {
 	size := 0
-	for b, err := range record.Batches(batches) {
+	for e, err := range record.Entries(batches) {
 		if errors.Is(err, record.ErrShort) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if epoch := b.LeaderEpoch(); epoch > p.following.Epoch {
-			return nil, fmt.Errorf("the leader of epoch %d has a batch at offset %d in epoch %d", p.following.Epoch, b.BaseOffset(), epoch)
+		if e.LeaderEpoch > p.following.Epoch {
+			return nil, fmt.Errorf("the leader of epoch %d has a batch at offset %d in epoch %d", p.following.Epoch, e.BaseOffset, e.LeaderEpoch)
 		}
-		size += len(b)
+		size += e.Size
 	}
 	return batches[:size], nil
 }
@@ -132,8 +140,11 @@ func (p *Partition) wholeBatches(batches []byte) ([]byte, error) {
 // appendFetched appends whole batches. An empty log that was begun within a batch, since the leader's log starts
 // there, begins with that batch.
 func (p *Partition) appendFetched(l *log.Log, batches []byte) error {
-	first := record.Batch(batches)
-	if base := first.BaseOffset(); base < l.EndOffset() && l.StartOffset() == l.EndOffset() && first.LastOffset() >= l.EndOffset() {
+	first, err := record.ParseHeader(batches)
+	if err != nil {
+		return err
+	}
+	if base := first.BaseOffset; base < l.EndOffset() && l.StartOffset() == l.EndOffset() && first.LastOffset >= l.EndOffset() {
 		start := l.EndOffset()
 		if err := p.options.Dirs.TruncateFullyAndStartAt(p.tp, base); err != nil {
 			return err
@@ -144,7 +155,7 @@ func (p *Partition) appendFetched(l *log.Log, batches []byte) error {
 		l.SetHighWatermark(start) // all before it was committed
 		return l.AdvanceStart(start)
 	}
-	_, err := l.AppendFollower(batches)
+	_, err = l.AppendFollower(batches)
 	return err
 }
 
@@ -170,6 +181,7 @@ func (p *Partition) cut(step partition.Step) partition.Step {
 	if err != nil {
 		return p.failed(err)
 	}
+	p.compareAnew(l)
 	if after := held(l); after == before {
 		return partition.Step{Kind: partition.Later, Err: fmt.Errorf("a cut to %d left the log as it was", step.Offset)}
 	}
@@ -207,6 +219,9 @@ func (p *Partition) outOfRange(epoch protocol.LeaderEpoch, start, end protocol.O
 		if l, err = p.createLog(p.settings.Load()); err != nil {
 			return p.failed(err)
 		}
+	}
+	if p.comparison.active && p.comparison.boundedBy(start, end, l) {
+		return partition.Step{Kind: partition.Append}
 	}
 	return p.cut(p.following.OutOfRange(start, end, held(l)))
 }

@@ -25,6 +25,8 @@ type Partition struct {
 	caughtUp bool
 	// following is whom this replica follows; its epoch is NoLeaderEpoch while it follows nobody.
 	following partition.Follower
+	// comparison is of a log that ends with records without epochs; inactive otherwise.
+	comparison comparison
 
 	// Readers look at these without the lock.
 	term  atomic.Int64 // the leaderships, see term

@@ -113,6 +113,7 @@ func (p *Partition) follow(state *metadata.Partition, settings *config.Topic) er
 	p.resignLocked(protocol.NotLeaderOrFollower)
 	p.caughtUp = slices.Contains(state.ISR, p.options.Self)
 	p.following = partition.Follow(state, settings.UncleanLeaderElection)
+	p.compareAnew(l)
 	if planted.In(planted.WatermarkCut) && l != nil {
 		if err := p.options.Dirs.TruncateTo(p.tp, l.HighWatermark()); err != nil {
 			return err

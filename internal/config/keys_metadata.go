@@ -59,7 +59,7 @@ var metadataKeys = []Key{
 	{Name: "initial.broker.registration.timeout.ms", Type: Int, Default: new("60000"),
 		Doc: "Milliseconds that a starting broker tries to register with the controllers before it gives up."},
 	{Name: "inter.broker.protocol.version", Type: String, Default: new("3.9-IV0"), Until: "3",
-		Doc: "Version of the protocol between brokers of a ZooKeeper cluster, raised after all of them were upgraded."},
+		Doc: "Version of the protocol between brokers of a ZooKeeper cluster, raised after all of them were upgraded. Barnabas speaks 3.9 only, and on ZooKeeper does not start with another one."},
 	{Name: "internal.metadata.delete.delay.millis", Type: Long, Default: new("60000"), Internal: true, Since: "4",
 		Doc: "Milliseconds before a file of the KRaft metadata log is deleted; for tests."},
 	{Name: "internal.metadata.log.segment.bytes", Type: Int, Internal: true, Since: "4",

@@ -119,6 +119,9 @@ func TestWhatCannotBeObeyedOnZooKeeper(t *testing.T) {
 		"zookeeper.metadata.migration.enable=true": "not supported",
 		"zookeeper.ssl.crl.enable=true":            "not supported",
 		"zookeeper.ssl.ocsp.enable=true":           "not supported",
+		"inter.broker.protocol.version=3.8-IV0":    "set it to 3.9 on all brokers of Apache Kafka first",
+		"inter.broker.protocol.version=0.10.2":     "set it to 3.9 on all brokers of Apache Kafka first",
+		"inter.broker.protocol.version=3.90":       "set it to 3.9 on all brokers of Apache Kafka first",
 	} {
 		b, _, err := Load(LoadOptions{Overrides: []string{"zookeeper.connect=localhost:2181", override}})
 		if err != nil {
@@ -126,6 +129,20 @@ func TestWhatCannotBeObeyedOnZooKeeper(t *testing.T) {
 		}
 		if faults := b.Unsupported(); len(faults) != 1 || !strings.Contains(faults[0].Error(), want) {
 			t.Errorf("%s: %v", override, faults)
+		}
+	}
+}
+
+// The version that is spoken is taken in each of its forms, and one that says nothing about other brokers in any.
+func TestInterBrokerProtocol(t *testing.T) {
+	for _, overrides := range [][]string{
+		{"zookeeper.connect=localhost:2181", "inter.broker.protocol.version=3.9"},
+		{"zookeeper.connect=localhost:2181", "inter.broker.protocol.version=3.9-IV0"},
+		{"inter.broker.protocol.version=2.8"},
+	} {
+		b, _, err := Load(LoadOptions{Overrides: overrides})
+		if err != nil || len(b.Unsupported()) > 0 {
+			t.Errorf("%v: %v %v", overrides, err, b.Unsupported())
 		}
 	}
 }

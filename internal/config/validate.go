@@ -144,6 +144,20 @@ func (b *Broker) unsupportedZooKeeper(fault func(format string, args ...any)) {
 			fault("%s=true is not supported", name)
 		}
 	}
+	if version := b.String("inter.broker.protocol.version"); !speaks(version) {
+		fault("inter.broker.protocol.version=%s: Barnabas speaks to other brokers as Apache Kafka does at %s, and those at another version would not "+
+			"understand it; set it to %[2]s on all brokers of Apache Kafka first, as at the end of an upgrade to Kafka %[2]s, and then here or nowhere",
+			version, interBrokerProtocol)
+	}
+}
+
+// interBrokerProtocol is the one version of Kafka whose requests between brokers are spoken.
+const interBrokerProtocol = "3.9"
+
+// speaks reports whether a value of inter.broker.protocol.version is that version, or one of its steps as 3.9-IV0.
+func speaks(version string) bool {
+	release, _, _ := strings.Cut(version, "-")
+	return release == interBrokerProtocol
 }
 
 // unsupportedQuorum finds settings that mean a node of a larger KRaft cluster. Run alone, such a node would

@@ -287,7 +287,13 @@ func (l *Log) writeEpochs() error {
 // CloseClean syncs everything, writes the producer snapshot of the log end and closes the log, so that Open
 // may trust it as Clean. No append is accepted once it has begun. A log that did not change since it was
 // opened costs nothing.
-func (l *Log) CloseClean() error {
+func (l *Log) CloseClean() error { return l.close(true) }
+
+// CloseWritten is CloseClean without its syncs, for many logs whose volume is then synced as a whole. The log is clean
+// when that has happened, and [Log.Synced] was told.
+func (l *Log) CloseWritten() error { return l.close(false) }
+
+func (l *Log) close(sync bool) error {
 	l.flushing.lock()
 	defer l.flushing.unlock()
 	if err := l.lock(); err != nil {
@@ -295,7 +301,7 @@ func (l *Log) CloseClean() error {
 	}
 	defer l.unlock()
 	if l.guarded.changed {
-		if err := l.closeFiles(); err != nil {
+		if err := l.closeFiles(sync); err != nil {
 			return l.ioError("close", err)
 		}
 	}
@@ -304,10 +310,26 @@ func (l *Log) CloseClean() error {
 	return nil
 }
 
-// closeFiles leaves the files as a clean stop leaves them, durable.
+// Changed reports whether anything was written since the log was opened.
+func (l *Log) Changed() bool {
+	l.appending.lock()
+	defer l.unlock()
+	return l.guarded.changed
+}
+
+// Synced says that the volume was synced after [Log.CloseWritten].
+func (l *Log) Synced() {
+	l.appending.lock()
+	defer l.unlock()
+	if l.guarded.closed && l.guarded.changed {
+		l.recovery.Store(l.end.Load())
+	}
+}
+
+// closeFiles leaves the files as a clean stop leaves them, durable where sync says so.
 //
 // A failure in the middle leaves the log as it is without a clean stop, and the directory gets no marker.
-func (l *Log) closeFiles() error {
+func (l *Log) closeFiles(sync bool) error {
 	list, end := *l.list.Load(), l.EndOffset()
 	s := list.last()
 	if err := l.finishSegment(s); err != nil {
@@ -316,14 +338,17 @@ func (l *Log) closeFiles() error {
 	if err := l.settleEpochs(); err != nil {
 		return err
 	}
+	if end > 0 {
+		if err := l.writeSnapshot(end, sync); err != nil {
+			return err
+		}
+	}
+	if !sync {
+		return nil
+	}
 	w := flushWork{segments: list[list.floor(l.RecoveryPoint()-1):], dir: true, epochFile: true}
 	for _, s := range w.segments[1:] {
 		w.snapshots = append(w.snapshots, s.base)
-	}
-	if end > 0 {
-		if err := l.writeSnapshot(end, true); err != nil {
-			return err
-		}
 	}
 	if err := l.syncSideFiles(s); err != nil {
 		return err

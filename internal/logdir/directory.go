@@ -19,8 +19,9 @@ import (
 type directory struct {
 	// Fixed by Open.
 	path     string
-	logs     bool      // whether it is one of log.dirs; a metadata directory need not be
-	lock     io.Closer // nil where it could not be taken
+	logs     bool       // whether it is one of log.dirs; a metadata directory need not be
+	lock     io.Closer  // nil where it could not be taken
+	volume   vfs.Volume // nil where it cannot be synced as a whole
 	identity Identity
 	clean    bool // the marker was there
 

@@ -156,6 +156,9 @@ func (s *Set) lockDirectory(d *directory, known []string) error {
 	} else if err != nil {
 		return err
 	}
+	if volume, err := s.files.OpenVolume(d.path); err == nil {
+		d.volume = volume // from the start: a later one would not be told of what fails until then
+	}
 	d.identity, err = ReadIdentity(s.files, d.path)
 	if missing(err) {
 		d.identity = Identity{Version: -1}
@@ -339,8 +342,12 @@ func (s *Set) Found() []Found {
 // brokers hold a lock each, on two files of one name.
 func (s *Set) unlock() {
 	for _, d := range s.dirs {
+		if d.volume != nil {
+			_ = d.volume.Close() // nothing was written through it
+			d.volume = nil
+		}
 		if d.lock != nil {
-			_ = d.lock.Close() // nothing was written through it
+			_ = d.lock.Close() // likewise
 			d.lock = nil
 		}
 	}

@@ -240,9 +240,14 @@ func TestDiskThatFailsInTheBackground(t *testing.T) {
 	})
 }
 
+// withoutVolumes is a file system that can only sync file by file.
+type withoutVolumes struct{ vfs.FS }
+
+func (withoutVolumes) OpenVolume(string) (vfs.Volume, error) { return nil, errors.ErrUnsupported }
+
 func TestCloseIsBoundedByItsContext(t *testing.T) {
 	f := vfs.NewFaulty(vfs.NewMemory())
-	w := newWorld(t, f)
+	w := newWorld(t, withoutVolumes{f})
 	bubble(t, w, func(t *testing.T, s *Set) {
 		for i := range int32(100) {
 			must(t, appendValues(w.make(t, s, partition("t", i)), "a"))

@@ -50,6 +50,7 @@ func TestConformance(t *testing.T) {
 		{"directories", testDirectories},
 		{"open files outlive their names", testUnlinked},
 		{"locks", testLocks},
+		{"volume", testVolume},
 		{"closed files", testClosed},
 		{"concurrent use", testConcurrent},
 	}
@@ -381,6 +382,19 @@ func testLocks(t *testing.T, f vfs.FS, dir string) {
 	lock, err = f.Lock(name)
 	must(t, err)
 	must(t, lock.Close())
+}
+
+func testVolume(t *testing.T, f vfs.FS, dir string) {
+	v, err := f.OpenVolume(dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return // the file system that tests run on may be any
+	}
+	must(t, err)
+	must(t, create(t, f, filepath.Join(dir, "a"), "x").Close())
+	must(t, v.Sync())
+	must(t, v.Close())
+	_, err = f.OpenVolume(filepath.Join(dir, "none"))
+	wantError(t, err, fs.ErrNotExist)
 }
 
 func testClosed(t *testing.T, f vfs.FS, dir string) {

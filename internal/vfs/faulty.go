@@ -36,12 +36,13 @@ const (
 	OpRename      Op = "rename"
 	OpMkdir       Op = "mkdir"
 	OpSyncDir     Op = "syncdir"
+	OpSyncVolume  Op = "syncvolume"
 )
 
 // mutates reports whether op changes what a crash could leave.
 func (op Op) mutates() bool {
 	switch op {
-	case OpCreate, OpWrite, OpTruncate, OpSync, OpPreallocate, OpRemove, OpRemoveAll, OpRename, OpMkdir, OpSyncDir:
+	case OpCreate, OpWrite, OpTruncate, OpSync, OpPreallocate, OpRemove, OpRemoveAll, OpRename, OpMkdir, OpSyncDir, OpSyncVolume:
 		return true
 	}
 	return false
@@ -271,6 +272,33 @@ func (f *Faulty) SyncDir(name string) error {
 		return err
 	}
 	return f.under.SyncDir(name)
+}
+
+// OpenVolume opens the volume below; see [FS].
+func (f *Faulty) OpenVolume(name string) (Volume, error) {
+	if _, err := f.pass(OpOpen, name); err != nil {
+		return nil, err
+	}
+	v, err := f.under.OpenVolume(name)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyVolume{Volume: v, fs: f, name: name}, nil
+}
+
+// faultyVolume is an open volume of a [Faulty].
+type faultyVolume struct {
+	Volume
+	fs   *Faulty
+	name string
+}
+
+// Sync syncs the volume below, or fails and leaves what was written unsynced.
+func (v *faultyVolume) Sync() error {
+	if _, err := v.fs.pass(OpSyncVolume, v.name); err != nil {
+		return err
+	}
+	return v.Volume.Sync()
 }
 
 // Lock takes an exclusive lock on name; see [FS].

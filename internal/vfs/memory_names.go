@@ -93,3 +93,45 @@ func (m *Memory) SyncDir(name string) error {
 	m.names.pending = kept
 	return nil
 }
+
+// memoryVolume is the one volume of a [Memory].
+type memoryVolume struct{ memory *Memory }
+
+// OpenVolume opens the only volume; see [FS].
+func (m *Memory) OpenVolume(name string) (Volume, error) {
+	if _, err := m.Stat(name); err != nil {
+		return nil, err
+	}
+	return memoryVolume{m}, nil
+}
+
+// Sync makes all data and names durable: first what is named, then the names.
+func (v memoryVolume) Sync() error {
+	m := v.memory
+	m.names.Lock()
+	defer m.names.Unlock()
+	m.names.root.syncBelow()
+	for _, r := range m.names.pending {
+		for _, c := range r {
+			c.dir.setDurable(c)
+		}
+	}
+	clear(m.names.pending)
+	m.names.pending = m.names.pending[:0]
+	return nil
+}
+
+// Close does nothing: nothing is open.
+func (memoryVolume) Close() error { return nil }
+
+// syncBelow makes the data of all files below a directory durable.
+func (d *directory) syncBelow() {
+	for _, node := range d.live {
+		switch node := node.(type) {
+		case *directory:
+			node.syncBelow()
+		case *inode:
+			node.sync()
+		}
+	}
+}

@@ -215,6 +215,33 @@ func TestCrashHardNames(t *testing.T) {
 	}
 }
 
+// A synced volume is what it was, whatever a crash leaves of later changes.
+func TestCrashAfterVolumeSync(t *testing.T) {
+	m := vfs.NewMemory()
+	must(t, m.MkdirAll("/d/e", 0o755))
+	f := create(t, m, "/d/e/a", "one")
+	must(t, create(t, m, "/d/b", "gone").Close())
+	must(t, m.Rename("/d/e/a", "/d/c"))
+	must(t, m.Remove("/d/b"))
+	v, err := m.OpenVolume("/d")
+	must(t, err)
+	if _, err := f.WriteAt([]byte("two"), 3); err != nil {
+		t.Fatal(err)
+	}
+	must(t, v.Sync())
+	if _, err := f.WriteAt([]byte("three"), 6); err != nil {
+		t.Fatal(err)
+	}
+	must(t, m.Rename("/d/c", "/d/z"))
+	c := crash(m, 0, 1)
+	if got := list(t, c, "/d"); !slices.Equal(got, []string{"c", "e/"}) {
+		t.Errorf("the crash left %v, want c and e", got)
+	}
+	if got := named(t, c, "/d/c"); got != "onetwo" {
+		t.Errorf("%q in it, want what was synced", got)
+	}
+}
+
 func BenchmarkMemoryAppend(b *testing.B) {
 	m := vfs.NewVolatile()
 	f, err := m.OpenFile("/a", os.O_RDWR|os.O_CREATE, 0o644)

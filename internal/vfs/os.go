@@ -13,7 +13,7 @@ var _ FS = osFS{}
 // OS is the operating system's file system. Its files are plain descriptors that never go through the
 // runtime's poller: a read from the page cache costs one system call and no allocation.
 //
-// What differs: on Linux Sync is fdatasync, Lock an open-file-description lock, which Java's lock and a
+// What differs: on Linux Sync is fdatasync, a [Volume] is synced by syncfs on ext4, XFS and btrfs, Lock an open-file-description lock, which Java's lock and a
 // second owner in this process both run into, and Preallocate fallocate. macOS syncs with F_FULLFSYNC. On
 // Windows SyncDir does nothing, and a directory in which a file is open cannot be renamed.
 func OS() FS { return osFS{} }
@@ -50,6 +50,9 @@ func (osFS) Stat(name string) (os.FileInfo, error) { return os.Stat(name) }
 
 // SyncDir makes the names in a directory durable; see [FS].
 func (osFS) SyncDir(name string) error { return syncDir(name) }
+
+// OpenVolume opens the volume that holds name; see [FS].
+func (osFS) OpenVolume(name string) (Volume, error) { return openVolume(name) }
 
 // Lock takes an exclusive lock on name; see [FS].
 func (osFS) Lock(name string) (io.Closer, error) { return lockFile(name) }

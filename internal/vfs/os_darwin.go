@@ -1,6 +1,10 @@
 package vfs
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // syncDescriptor asks the drive to empty its own cache too, which fsync on macOS does not; file systems
 // that cannot fall back to fsync.
@@ -20,3 +24,8 @@ func preallocate(fd int, offset, length int64) error {
 
 // lockDescriptor uses flock, which belongs to the open file and on this system runs into POSIX locks too.
 func lockDescriptor(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }
+
+// openVolume knows no way to sync a volume as a whole.
+func openVolume(name string) (Volume, error) {
+	return nil, pathError("open volume", name, errors.ErrUnsupported)
+}

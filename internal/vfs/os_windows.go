@@ -97,3 +97,8 @@ func space(name string) (total, free uint64, err error) {
 func isQuota(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }
+
+// openVolume knows no way to sync a volume as a whole.
+func openVolume(name string) (Volume, error) {
+	return nil, pathError("open volume", name, errors.ErrUnsupported)
+}

@@ -19,6 +19,7 @@ import (
 //	a new file                   File.Sync, and SyncDir of its directory
 //	a new directory              SyncDir of its parent; what is synced below a name that is lost is lost with it
 //	a rename, a removal          SyncDir of the directory, or of both
+//	all of that at once          Volume.Sync
 //
 //	[OS]          the operating system
 //	[Memory]      tests, and a broker without a data directory; CrashClone cuts the power
@@ -41,11 +42,22 @@ type FS interface {
 	Stat(name string) (os.FileInfo, error)
 	// SyncDir makes the names in a directory durable. It does nothing on systems that cannot (Windows).
 	SyncDir(name string) error
+	// OpenVolume opens the volume that holds name, to sync it as a whole. It fails with errors.ErrUnsupported where
+	// that would promise less than a sync of each file.
+	OpenVolume(name string) (Volume, error)
 	// Lock takes an exclusive lock on name, creating it. It fails with ErrLocked if another process, or
 	// another owner in this one, has it. Closing releases it; the file stays.
 	Lock(name string) (io.Closer, error)
 	// Space tells the size of the volume that holds name, and what is free for us, in bytes.
 	Space(name string) (total, free uint64, err error)
+}
+
+// Volume is an open volume. All methods may be called concurrently, except Close.
+type Volume interface {
+	io.Closer
+	// Sync makes durable all that was written to the volume until now, by anybody: data, lengths and names. It fails
+	// where something that was written since OpenVolume could not be stored, whoever has written it.
+	Sync() error
 }
 
 // File is an open file. All methods may be called concurrently, except Close.

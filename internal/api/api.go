@@ -111,6 +111,7 @@ type Request struct {
 //
 //	reader      frame read → header → route → decode → first phase       one request at a time, in order
 //	goroutine   wait (only some)                                         any number, at most one where it holds
+//	anybody     a fetch that sleeps, by who has appended                 never two at a time for one request
 //	writer      the answer, in the order of the requests                 see package server
 //
 // What the reader does must not wait for other requests, other brokers or time: all of the connection stands
@@ -123,7 +124,7 @@ func (a *API) Handle(ctx context.Context, c *server.Conn, f *server.Frame) serve
 	}
 	r.Conn, r.frame, r.pools = c, f, a.pools
 	reply := a.observed(r, a.dispatch(ctx, r, body))
-	if reply.Wait == nil {
+	if reply.Wait == nil && reply.Phase == nil {
 		r.Conn, r.frame = nil, nil
 		a.pools.requests.Put(r) // with its client id, which the next request probably has too
 	}
@@ -177,12 +178,34 @@ func (a *API) observed(r *Request, reply server.Reply) server.Reply {
 		return reply
 	}
 	local := time.Since(r.frame.Received)
-	if reply.Wait != nil {
+	switch {
+	case reply.Wait != nil:
 		reply.Wait = a.observedLater(r, local, reply.Wait)
-	} else {
+	case reply.Phase != nil:
+		reply.Phase = &observedPhase{Phase: reply.Phase, api: a, received: r.frame.Received,
+			observation: Observation{Key: r.Key, Version: r.Version, Local: local}}
+	default:
 		a.Observe(Observation{Key: r.Key, Version: r.Version, Total: local, Local: local})
 	}
 	return reply
+}
+
+// observedPhase reports a request whose second phase sleeps.
+type observedPhase struct {
+	server.Phase
+	api         *API
+	received    time.Time
+	observation Observation
+}
+
+// Run runs the phase, and reports its answer.
+func (o *observedPhase) Run(s *server.Sleep, why server.Why) *server.Response {
+	response := o.Phase.Run(s, why)
+	if response != nil {
+		o.observation.Total = time.Since(o.received)
+		o.api.Observe(o.observation)
+	}
+	return response
 }
 
 // observedLater is wait, and reports the request at its end.

@@ -12,8 +12,8 @@ import (
 
 // fetch reads from many partitions (versions 4 to 18; sessions from 7, topic ids from 13 on).
 //
-// The first look runs in the connection's reader. Where it finds fewer than min_bytes, the request waits:
-// appends mark the partitions that it watches, and only those are looked at again.
+// The first look runs in the connection's reader. Where it finds fewer than min_bytes, the request sleeps:
+// appends mark the partitions that it watches, and only those are looked at again, by whoever has appended.
 func (a *API) fetch(ctx context.Context, r *Request, body []byte) server.Reply {
 	q, err := decodeFetch(r.Version, body)
 	if err != nil {
@@ -39,24 +39,15 @@ func (a *API) fetch(ctx context.Context, r *Request, body []byte) server.Reply {
 	if f.enough() || wait <= 0 || len(f.session.keys) == 0 {
 		return server.Reply{Response: f.answer()}
 	}
-	f.phase, f.ctx, f.next = waiting, nil, nil
-	if f.follower {
-		f.next = r.Conn.Next()
-	}
-	return server.Reply{Wait: func(ctx context.Context) *server.Response {
-		f.phase, f.ctx = looking, ctx
-		defer f.leave()
-		f.waitFor(ctx, wait)
-		return f.answer()
-	}}
+	f.phase = waiting
+	return server.Reply{Phase: f, Timeout: wait, Yields: f.follower}
 }
 
 // fetch is one request in work, pooled; it holds the session's lock until it is answered.
 type fetch struct {
 	api     *API
 	request *Request
-	ctx     context.Context // of the phase that runs
-	next    <-chan struct{} // readable when a follower sends another request behind this one
+	ctx     context.Context // of the connection
 	session *session
 	own     session // for a request without a session
 
@@ -86,7 +77,7 @@ type fetchPhase int8
 
 const (
 	looking  fetchPhase = iota // session and slices are the running function's to give back
-	waiting                    // they are the second phase's, which is to come
+	waiting                    // they are those of the next run
 	answered                   // the session is given back, the slices are the response's
 )
 
@@ -119,6 +110,7 @@ func (f *fetch) leave() {
 	case answered:
 		f.end()
 	case looking:
+		f.session.asleep.Store(nil)
 		for i := range f.results {
 			f.results[i].slice.Release()
 		}
@@ -142,7 +134,7 @@ func (f *fetch) end() {
 	}
 	f.own.reset()
 	pools := f.request.pools
-	f.api, f.request, f.session, f.ctx, f.next = nil, nil, nil, nil, nil
+	f.api, f.request, f.session, f.ctx = nil, nil, nil, nil
 	pools.fetches.Put(f)
 }
 
@@ -395,34 +387,32 @@ func (f *fetch) locate(part *fetchPart) error {
 // forever is longer than any request waits.
 const forever = time.Duration(1<<63 - 1)
 
-// waitFor looks again and again until there is enough or the time is up.
-func (f *fetch) waitFor(ctx context.Context, wait time.Duration) {
-	f.session.watchAll()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	// Each turn looks at what became dirty only: over a thousand quiet partitions an append costs one look.
-	for !f.enough() {
-		var resumed <-chan time.Time
-		if f.held < forever {
-			resumed = time.After(f.held)
-		}
-		select {
-		case <-resumed:
-			f.look()
-		case <-f.session.watcher.Wake():
-			f.look()
-		case <-timer.C:
-			f.lookAgain()
-			return
-		case <-f.next: // there are other partitions to follow
-			f.lookAgain()
-			return
-		case <-f.api.draining(): // the broker stops, and waits for this answer
-			return
-		case <-ctx.Done():
-			return
-		}
+// Run is the second phase: it looks again, and answers when there is enough or the time is up.
+//
+// It looks at what became dirty only: over a thousand quiet partitions an append costs one look. What comes between the
+// first look and this one is dirty from the start, see [session.watchAll].
+func (f *fetch) Run(s *server.Sleep, why server.Why) *server.Response {
+	f.phase = looking
+	defer f.leave()
+	switch {
+	case why&server.Ended != 0: // nobody reads it, or the broker stops and waits for this answer
+		return f.answer()
+	case why&(server.TimeUp|server.Overtaken) != 0: // overtaken: there are other partitions to follow
+		f.lookAgain()
+		return f.answer()
+	case why&server.Begun != 0:
+		f.session.asleep.Store(s)
+		f.session.watchAll()
 	}
+	f.look()
+	if f.enough() {
+		return f.answer()
+	}
+	if f.held < forever {
+		s.WakeAfter(f.held)
+	}
+	f.phase = waiting
+	return nil
 }
 
 // lookAgain finds out what a follower is to learn although it does not wait for it: what is committed.
@@ -435,6 +425,7 @@ func (f *fetch) lookAgain() {
 // answer frames the results and gives the session back.
 func (f *fetch) answer() *server.Response {
 	s := f.session
+	s.asleep.Store(nil)
 	switch {
 	case len(s.keys) == 0:
 		f.api.sessions.end(s.id) // nothing is left in it

@@ -9,6 +9,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/server"
 )
 
 // following makes a consumer's request one of broker 2, which follows in leader epoch epoch and has records of last.
@@ -171,11 +172,14 @@ func TestFollowerThatHasMoreToFetch(t *testing.T) {
 		c := &consumer{s: s, version: 17, wait: 500}
 		q := following(c.request(nil, want{"t", 0, 0}), 0, -1)
 		reply := s.begin(q)
+		if !reply.Yields {
+			t.Error("a follower's request does not yield")
+		}
 		answer := make(chan *kmsg.FetchResponse)
 		go func() { answer <- finished[*kmsg.FetchResponse](s, q, reply) }()
 		synctest.Wait()
 		began := time.Now()
-		s.conn.Nudge()
+		s.asleep.Load().Post(server.Overtaken)
 		<-answer
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("answered after %v, want at once", waited)

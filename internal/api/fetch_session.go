@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/replica"
+	"github.com/barnabas-mq/barnabas/internal/server"
 )
 
 // Fetch sessions (KIP-227): a client names its partitions once, and from then on only what changes. The
@@ -74,6 +76,8 @@ type session struct {
 	free    []int
 	keys    map[fetchKey]int
 	watcher *replica.Watcher // nil until something is watched
+	// asleep is the request that waits; nil for none. Who wakes it looks here without busy.
+	asleep atomic.Pointer[server.Sleep]
 	// unwatched says that a partition that was found may have no watch yet.
 	unwatched bool
 	// queue lists the keys to look at, first come first served; a part's queued marks that it is there.
@@ -364,7 +368,7 @@ func (s *session) collect() {
 // what came since the look at it is not lost.
 func (s *session) watchAll() {
 	if s.watcher == nil {
-		s.watcher = replica.NewWatcher()
+		s.watcher = replica.NewWatcher(s.wake)
 	}
 	if !s.unwatched {
 		return
@@ -374,6 +378,13 @@ func (s *session) watchAll() {
 		if part := &s.parts[key]; part.watch == nil && part.partition != nil {
 			part.watch = part.partition.Watch(s.watcher, key, s.follower)
 		}
+	}
+}
+
+// wake runs the request that waits, if there is one: what has become dirty before that began it finds by itself.
+func (s *session) wake() {
+	if waiting := s.asleep.Load(); waiting != nil {
+		waiting.Wake()
 	}
 }
 

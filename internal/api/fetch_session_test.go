@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/server"
 )
 
 // consumer fetches as a client with a session does (KIP-227).
@@ -241,7 +241,7 @@ func TestLongPoll(t *testing.T) {
 		{"a record", func(s *stage) { s.write("b", 0, 1) }, []string{"b-0", "1 records"}, 0},
 		{"a leader that is none any more", func(s *stage) { s.remove("b") }, []string{"b-0", "UNKNOWN_TOPIC_OR_PARTITION"}, 0},
 		{"the time", func(*stage) {}, nil, time.Minute},
-		{"the broker stops", func(s *stage) { close(s.draining) }, nil, 0},
+		{"the end of the connection, or of the broker", func(s *stage) { s.asleep.Load().Post(server.Ended) }, nil, 0},
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestLongPoll(t *testing.T) {
 				c.wait = int32(time.Minute.Milliseconds())
 				q := c.request(nil)
 				reply := s.begin(q)
-				if reply.Wait == nil {
+				if reply.Phase == nil {
 					t.Fatal("the request does not wait")
 				}
 				began := time.Now()
@@ -279,13 +279,8 @@ func TestSessionThatEndsWhileItWaits(t *testing.T) {
 		c.fetch(nil, want{"a", 0, 0})
 		c.wait = int32(time.Hour.Milliseconds())
 		reply := s.begin(c.request(nil))
-		gone, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			reply.Wait(gone).Release()
-		}()
-		synctest.Wait()
+		answer := s.sleep(reply)
+		waiting := s.asleep.Load()
 		if got := c.fetch(nil); protocol.Code(got.ErrorCode) != protocol.InvalidFetchSessionEpoch {
 			t.Errorf("the same epoch while the first still waits: %v", protocol.Code(got.ErrorCode))
 		}
@@ -294,8 +289,8 @@ func TestSessionThatEndsWhileItWaits(t *testing.T) {
 		if n := len(s.sessions.byID); n != 1 {
 			t.Errorf("%d sessions, want the new one only", n)
 		}
-		cancel()
-		<-done
+		waiting.Post(server.Ended)
+		(<-answer).Release()
 		next.expect("the new one goes on", next.fetch(nil))
 	})
 }
@@ -360,7 +355,7 @@ func TestMinBytesAboveMaxBytes(t *testing.T) {
 	c := &consumer{s: s, version: 12, bytes: 10, wait: 60_000}
 	q := c.request(nil, want{"a", 0, 0})
 	q.MinBytes = 1 << 30
-	if reply := s.begin(q); reply.Wait != nil {
+	if reply := s.begin(q); reply.Phase != nil {
 		t.Error("the request waits for what it may not have")
 	} else {
 		reply.Response.Release()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -53,10 +54,7 @@ func (a *API) produce(ctx context.Context, r *Request, body []byte) server.Reply
 	// At least something, since 0 would be no timeout to the server.
 	timeout := max(time.Duration(p.request.TimeoutMillis)*time.Millisecond, 1)
 	p.request = kmsg.ProduceRequest{} // its records are in a buffer that belongs to somebody else from now on
-	return server.Reply{Timeout: timeout, Wait: func(ctx context.Context) *server.Response {
-		p.wait(ctx)
-		return p.encode(r)
-	}}
+	return server.Reply{Timeout: timeout, Phase: &committing{produce: p, request: r}}
 }
 
 // produce is one request in work.
@@ -76,6 +74,9 @@ type produceWait struct {
 	epoch            protocol.LeaderEpoch
 	end              protocol.Offset
 	topic, atInTopic int // where its answer is
+
+	wait *replica.CommitWait // nil where the outcome was known at once
+	err  error               // the outcome; of whoever tells it, until the wait no longer counts as open
 }
 
 func (p *produce) reset(r *Request) {
@@ -96,13 +97,58 @@ func (p *produce) done(r *Request) {
 
 func (p *produce) encode(r *Request) *server.Response { return encode(r, &p.response) }
 
-// wait ends when every batch is committed or can no longer be, or ctx ends.
-func (p *produce) wait(ctx context.Context) {
-	for _, w := range p.waits {
-		if err := w.partition.Wait(ctx, w.epoch, w.end); err != nil {
-			answer := &p.response.Topics[w.topic].Partitions[w.atInTopic]
-			answer.ErrorCode = int16(protocol.CodeOf(err))
+// committing is the second phase of a request: it waits until every batch is committed or can no longer be, or its time
+// is up. Whoever moves the last of the watermarks answers.
+type committing struct {
+	*produce
+	request *Request
+	open    atomic.Int32 // waits without an outcome, and one for as long as they are being begun
+}
+
+// Run is the second phase, see [server.Phase].
+func (c *committing) Run(s *server.Sleep, why server.Why) *server.Response {
+	switch {
+	case why&server.Begun != 0:
+		c.begin(s)
+	case why&server.TimeUp != 0:
+		c.giveUp(context.DeadlineExceeded)
+	}
+	if why&server.Ended != 0 {
+		c.giveUp(protocol.NotLeaderOrFollower)
+	}
+	if c.open.Load() > 0 {
+		return nil
+	}
+	for i := range c.waits {
+		if w := &c.waits[i]; w.err != nil {
+			answer := &c.response.Topics[w.topic].Partitions[w.atInTopic]
+			answer.ErrorCode = int16(protocol.CodeOf(w.err))
 			answer.BaseOffset, answer.LogStartOffset, answer.LogAppendTime = -1, -1, -1
+		}
+	}
+	return c.encode(c.request)
+}
+
+func (c *committing) begin(s *server.Sleep) {
+	c.open.Store(int32(len(c.waits)) + 1)
+	for i := range c.waits {
+		w := &c.waits[i]
+		w.wait = w.partition.Await(w.epoch, w.end, func(err error) {
+			w.err = err
+			if c.open.Add(-1) == 0 {
+				s.Wake()
+			}
+		})
+	}
+	c.open.Add(-1)
+}
+
+// giveUp ends the waits that have no outcome. One that is about to be told of its outcome keeps that.
+func (c *committing) giveUp(why error) {
+	for i := range c.waits {
+		if w := &c.waits[i]; w.wait != nil && w.wait.GiveUp() {
+			w.err = why
+			c.open.Add(-1)
 		}
 	}
 }

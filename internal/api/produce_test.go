@@ -59,7 +59,7 @@ func TestPipelinedBatchesAppendInOrder(t *testing.T) {
 		waiting := s.begin(first)
 		behind := s.begin(second)
 		again := s.begin(s.producing("t", -1, idempotent(7, 0))) // the client's retry of the first
-		if waiting.Wait == nil || behind.Wait == nil || again.Wait == nil {
+		if waiting.Phase == nil || behind.Phase == nil || again.Phase == nil {
 			t.Fatal("acks=all is answered although broker 2 has nothing, or for a repeated batch that it has not")
 		}
 		s.inSync("t", self)

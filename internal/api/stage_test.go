@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ type stage struct {
 	*API
 	t        testing.TB
 	draining chan struct{}
+	asleep   atomic.Pointer[server.Sleep] // the one that began last
 	ids      map[string]protocol.TopicID
 	epochs   map[string]int32
 	conn     *server.Conn
@@ -165,10 +167,27 @@ func finished[R kmsg.Response](s *stage, q kmsg.Request, reply server.Reply) R {
 		response = reply.Wait(ctx)
 		cancel()
 	}
+	if reply.Phase != nil {
+		response = <-s.sleep(reply)
+	}
 	if response == nil || response.Close || reply.Close {
 		s.t.Fatalf("%s %d was not answered: %+v", kmsg.NameForKey(q.Key()), q.GetVersion(), reply)
 	}
 	return decoded(s, q, response).(R)
+}
+
+// sleep begins the second phase of a request that sleeps; its answer comes out of the channel.
+func (s *stage) sleep(reply server.Reply) <-chan *server.Response {
+	answer := make(chan *server.Response, 1)
+	asleep := server.NewSleep(reply.Phase, func(r *server.Response, bug any) {
+		if bug != nil {
+			s.t.Errorf("a phase panicked: %v", bug)
+		}
+		answer <- r
+	})
+	s.asleep.Store(asleep)
+	asleep.Begin(reply.Timeout)
+	return answer
 }
 
 func decoded(s *stage, q kmsg.Request, response *server.Response) kmsg.Response {

@@ -47,11 +47,13 @@ type Partition struct {
 	starts   commitWaiters // for the low watermark
 	low      protocol.Offset
 	watchers watchers
+	due      wakeups // of the three above
 }
 
 func newPartition(tp protocol.TopicPartition, id protocol.TopicID, o *shared) *Partition {
 	p := &Partition{tp: tp, id: id, options: o, lock: make(chan struct{}, 1)}
 	p.following, p.low = nobody, protocol.NoOffset
+	p.commits.due, p.starts.due, p.watchers.due = &p.due, &p.due, &p.due
 	p.term.Store(int64(noTerm))
 	p.told.Store(int32(protocol.NoLeaderEpoch))
 	p.refuse(protocol.NotLeaderOrFollower)
@@ -188,16 +190,18 @@ func (p *Partition) publish(watermark protocol.Offset) {
 	}
 }
 
-// release gives the lock back. A panic under it means that our idea of this partition is wrong: the
+// release gives the lock back, and wakes who waits for what was done under it. A panic under it means that our idea of this partition is wrong: the
 // partition is poisoned before anybody else can get at it, and the panic goes on to the request.
 func (p *Partition) release() {
 	if cause := recover(); cause != nil {
 		p.options.Logger.Error("a partition is taken out of service after a bug", "partition", p.tp, "panic", cause, "stack", string(debug.Stack()))
 		p.standDownLocked(protocol.Errorf(protocol.KafkaStorageError, "%s is out of service after an internal error", p.tp))
 		<-p.lock
+		p.due.run()
 		panic(cause)
 	}
 	<-p.lock
+	p.due.run()
 }
 
 // acquire takes the lock unless ctx ends first.

@@ -11,19 +11,23 @@ import (
 
 // commitWaiters are the requests that wait for a watermark of one partition, the high one or the low one.
 type commitWaiters struct {
+	due *wakeups
+
 	mu        sync.Mutex
 	watermark protocol.Offset
-	waiting   []*commitWaiter
+	waiting   []*CommitWait
 }
 
-// commitWaiter waits until the watermark has reached end.
-type commitWaiter struct {
+// CommitWait is a wait until the watermark has reached an offset.
+type CommitWait struct {
+	on   *commitWaiters
 	end  protocol.Offset
-	done chan error // one slot
+	done func(error)
+	err  error // the outcome, from when it is decided
 }
 
-// add registers a waiter; nil where the watermark is there already.
-func (c *commitWaiters) add(end protocol.Offset) *commitWaiter {
+// add registers a wait; nil where the watermark is there already.
+func (c *commitWaiters) add(end protocol.Offset, done func(error)) *CommitWait {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if planted.In(planted.EarlyAck) {
@@ -32,18 +36,26 @@ func (c *commitWaiters) add(end protocol.Offset) *commitWaiter {
 	if c.watermark >= end {
 		return nil
 	}
-	w := &commitWaiter{end: end, done: make(chan error, 1)}
+	w := &CommitWait{on: c, end: end, done: done}
 	c.waiting = append(c.waiting, w)
 	return w
 }
 
-func (c *commitWaiters) remove(w *commitWaiter) {
+// GiveUp ends the wait without an outcome; false where there is one, which was told or is about to be.
+func (w *CommitWait) GiveUp() bool {
+	c := w.on
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.Index(c.waiting, w); i >= 0 {
-		c.waiting = slices.Delete(c.waiting, i, i+1)
+	i := slices.Index(c.waiting, w)
+	if i < 0 {
+		return false
 	}
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+	return true
 }
+
+// tell calls done with the outcome.
+func (w *CommitWait) tell() { w.done(w.err) }
 
 // advance ends the waits that watermark covers.
 func (c *commitWaiters) advance(watermark protocol.Offset) {
@@ -53,11 +65,11 @@ func (c *commitWaiters) advance(watermark protocol.Offset) {
 	if len(c.waiting) == 0 {
 		return
 	}
-	c.waiting = slices.DeleteFunc(c.waiting, func(w *commitWaiter) bool {
+	c.waiting = slices.DeleteFunc(c.waiting, func(w *CommitWait) bool {
 		if w.end > watermark {
 			return false
 		}
-		w.done <- nil
+		c.due.add(w.tell)
 		return true
 	})
 }
@@ -67,7 +79,8 @@ func (c *commitWaiters) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, w := range c.waiting {
-		w.done <- err
+		w.err = err
+		c.due.add(w.tell)
 	}
 	c.waiting = nil
 }
@@ -87,33 +100,44 @@ func (p *Partition) Wait(ctx context.Context, epoch protocol.LeaderEpoch, end pr
 	return p.wait(ctx, &p.commits, epoch, end)
 }
 
-func (p *Partition) wait(ctx context.Context, on *commitWaiters, epoch protocol.LeaderEpoch, end protocol.Offset) error {
-	// First registered, then compared: a leadership that ends in between has either failed the waiter, or is
+// Await is Wait without a goroutine. It calls done once with the outcome: at once where it is known, which is when it
+// returns nil, else by who brings it about, without a lock of the partition. That one stands still until done returns.
+// The end of the broker and of time are the caller's to watch for, see [CommitWait.GiveUp].
+func (p *Partition) Await(epoch protocol.LeaderEpoch, end protocol.Offset, done func(error)) *CommitWait {
+	return p.await(&p.commits, epoch, end, done)
+}
+
+func (p *Partition) await(on *commitWaiters, epoch protocol.LeaderEpoch, end protocol.Offset, done func(error)) *CommitWait {
+	// First registered, then compared: a leadership that ends in between has either failed the wait, or is
 	// seen in the comparison.
-	waiter := on.add(end)
+	w := on.add(end, done)
 	if !term(p.term.Load()).covers(epoch) {
-		if waiter != nil {
-			on.remove(waiter)
+		if w == nil || w.GiveUp() {
+			done(protocol.NotLeaderOrFollower)
+			return nil
 		}
-		return protocol.NotLeaderOrFollower
+		return w
 	}
-	if waiter == nil {
-		return nil
+	if w == nil {
+		done(nil)
 	}
+	return w
+}
+
+func (p *Partition) wait(ctx context.Context, on *commitWaiters, epoch protocol.LeaderEpoch, end protocol.Offset) error {
+	outcome := make(chan error, 1)
+	w := p.await(on, epoch, end, func(err error) { outcome <- err })
 	var ended error
 	select {
-	case err := <-waiter.done:
+	case err := <-outcome:
 		return err
 	case <-ctx.Done():
 		ended = ctx.Err()
 	case <-p.options.Draining():
 		ended = protocol.NotLeaderOrFollower
 	}
-	on.remove(waiter)
-	select { // both may have come at once, and then the commit counts
-	case err := <-waiter.done:
-		return err
-	default:
+	if w != nil && w.GiveUp() {
 		return ended
 	}
+	return <-outcome // both came at once, and then the commit counts
 }

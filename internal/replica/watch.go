@@ -9,21 +9,19 @@ import (
 // much happens before [Watcher.Take], each partition is reported once. One goroutine uses it at a time.
 //
 //	partition: notify ── woken for it? ──▶ yes: nothing        one atomic swap an append
-//	                         └───────────▶ no: key into dirty, wake
-//	request:   Wake ─▶ Take ─▶ Arm each ─▶ look at each        Arm before the look, or what
+//	                         └───────────▶ no: key into dirty, wake when the partition's lock is free
+//	request:   wake ─▶ Take ─▶ Arm each ─▶ look at each        Arm before the look, or what
 //	                                                           comes during it would be lost
 type Watcher struct {
-	wake chan struct{} // one slot
+	wake func()
 
 	mu    sync.Mutex
 	dirty []int // keys, each at most once
 }
 
-// NewWatcher makes a watcher that watches nothing.
-func NewWatcher() *Watcher { return &Watcher{wake: make(chan struct{}, 1)} }
-
-// Wake is readable after something became dirty.
-func (w *Watcher) Wake() <-chan struct{} { return w.wake }
+// NewWatcher makes a watcher that watches nothing. wake is called after something became dirty, by whoever brought
+// it: an append stands still until it returns, so that it must not block. No lock of a partition is held meanwhile.
+func NewWatcher(wake func()) *Watcher { return &Watcher{wake: wake} }
 
 // Take appends the keys of the partitions that became dirty since the last call to keys, and forgets them.
 func (w *Watcher) Take(keys []int) []int {
@@ -34,7 +32,8 @@ func (w *Watcher) Take(keys []int) []int {
 	return keys
 }
 
-// Watch is one partition in a Watcher. It is dirty from the start, so that the first look reads it.
+// Watch is one partition in a Watcher. It is dirty from the start, so that the first look reads it; nobody is woken
+// for that.
 type Watch struct {
 	watcher   *Watcher
 	partition *Partition
@@ -73,7 +72,7 @@ func (p *Partition) Watch(watcher *Watcher, key int, follower bool) *Watch {
 	p.watchers.all = append(p.watchers.all, w)
 	p.watchers.count.Store(int32(len(p.watchers.all)))
 	p.watchers.mu.Unlock()
-	w.mark()
+	w.note()
 	return w
 }
 
@@ -103,18 +102,15 @@ func (w *Watch) Close() {
 	w.at = -1
 }
 
-// mark puts the key among the dirty ones and wakes the watcher.
-func (w *Watch) mark() {
+// mark puts the key among the dirty ones; true where the watcher is to be woken for it.
+func (w *Watch) mark() bool {
 	switch w.marked.Swap(roused) {
 	case roused:
-		return
+		return false
 	case armed:
 		w.watcher.add(w.key)
 	}
-	select {
-	case w.watcher.wake <- struct{}{}:
-	default:
-	}
+	return true
 }
 
 // note puts the key among the dirty ones for when the watcher looks the next time.
@@ -135,9 +131,10 @@ type watchers struct {
 	count atomic.Int32 // len(all), to find out without the lock that nobody watches
 	mu    sync.Mutex
 	all   []*Watch
+	due   *wakeups
 }
 
-// notify tells those of an audience.
+// notify tells those of an audience. Whoever is to be woken for it is due when the partition's lock is free.
 func (ws *watchers) notify(to audience) {
 	if ws.count.Load() == 0 {
 		return
@@ -147,7 +144,9 @@ func (ws *watchers) notify(to audience) {
 	for _, w := range ws.all {
 		switch {
 		case to == everybody || w.of == to:
-			w.mark()
+			if w.mark() {
+				ws.due.add(w.watcher.wake)
+			}
 		case w.of == followers:
 			w.note()
 		}

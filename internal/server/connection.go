@@ -23,7 +23,9 @@ const Anonymous = "User:ANONYMOUS"
 //
 //	reader    one, from run; owns reader, transport's reading side, frameLimit, corked
 //	writer    at most one: whoever has the role (queue.writing); owns the transport's writing side
-//	waiting   one for each request in its second phase; touches its slot, under mu
+//	waiting   one for each request in a second phase that is not a [Phase]; touches its slot, under mu
+//
+// A [Phase] that sleeps is run by whoever wakes it, a reader of another connection most often.
 //
 // mu is held for a few instructions and never across a read, a write or a handler. Deadlines in the past are how a
 // goroutine that is inside a system call is called back; after dead no other is set, and after stopping only that
@@ -51,12 +53,11 @@ type Conn struct {
 	transport  transport
 	frameLimit int
 	corked     *sender // with answers not yet written; whoever has it is the writer
+	yielding   *Sleep  // to be told of the next frame; nil for none
 	// readDeadline is the socket's, since the server's start; 0 none.
 	readDeadline time.Duration
 
 	lastActive atomic.Int64 // since the server's start, when a frame came or an answer left
-
-	next atomic.Pointer[chan struct{}] // see Next; nil before the first call
 
 	mu struct {
 		sync.Mutex
@@ -71,32 +72,6 @@ type Conn struct {
 		principal                   string
 		softwareName, softwareValue string
 		sessionExpiry               time.Time
-	}
-}
-
-// Next is readable once after another frame has come in since the call. A request that waits learns by it that
-// its peer has more to ask, behind the answer. Only a [Handler] may call it.
-func (c *Conn) Next() <-chan struct{} {
-	next := c.next.Load()
-	if next == nil {
-		made := make(chan struct{}, 1)
-		next = &made
-		c.next.Store(next)
-	}
-	select {
-	case <-*next:
-	default:
-	}
-	return *next
-}
-
-// Nudge makes [Conn.Next] readable. The connection does so with each frame that comes in.
-func (c *Conn) Nudge() {
-	if next := c.next.Load(); next != nil {
-		select {
-		case *next <- struct{}{}:
-		default:
-		}
 	}
 }
 
@@ -233,17 +208,22 @@ func (c *Conn) kill(e ending) {
 	c.pokeLocked()
 	c.mu.Unlock()
 	c.cancel()
+	c.rouse(Ended)
 }
 
-// stopReading makes the reader leave its loop; what is in flight goes on.
+// stopReading makes the reader leave its loop; what is in flight goes on. Where the server stops, what sleeps
+// answers with what it has.
 func (c *Conn) stopReading(e ending) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.mu.stopping {
 		c.stopLocked(e)
 		_ = c.mu.socket.SetReadDeadline(longAgo)
 	}
 	c.pokeLocked()
+	c.mu.Unlock()
+	if e == endShutdown {
+		c.rouse(Ended)
+	}
 }
 
 // stopLocked notes that no further frame is read, and why; the first reason counts.

@@ -19,7 +19,8 @@
 //	                   └── gate: pipeline depth, budget, mute ◀┘
 //
 // One goroutine a connection reads, runs the handler's first phase and, when nothing earlier is waiting,
-// writes the answer itself. A request that waits gets a goroutine for its second phase; whoever completes
+// writes the answer itself. A request that waits gets a goroutine for its second phase, or sleeps ([Phase]) until
+// somebody runs it who brings what it waits for; whoever completes
 // the oldest slot of the queue becomes the writer for it and for all finished ones behind it. So an idle
 // connection costs one goroutine and no buffer, and there is never a writer goroutine to wake.
 //

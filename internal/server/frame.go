@@ -58,11 +58,12 @@ func (f *Frame) release() bool {
 	return true
 }
 
-// Reply is what the first phase decided. Exactly one of Response, Wait, NoResponse and a lone Close is
+// Reply is what the first phase decided. Exactly one of Response, Wait, Phase, NoResponse and a lone Close is
 // set; Close may join each of them.
 //
 //	Response                 written now, or queued behind what is waiting
 //	Wait                     a place in the queue, filled when it returns
+//	Phase                    a place in the queue, filled by whoever brings what it waits for
 //	NoResponse               no place at all
 //	Close alone              no answer; the connection ends
 type Reply struct {
@@ -72,7 +73,11 @@ type Reply struct {
 	// dies, so that a consumer that goes away frees its waiter. It must return then. Nil from it means
 	// no answer.
 	Wait func(ctx context.Context) *Response
-	// Timeout ends the context of Wait; 0 leaves that to Wait.
+	// Phase is a second phase without a goroutine. Its end is as that of Wait's context.
+	Phase Phase
+	// Yields says that Phase is to be told of the next frame that comes in behind the request.
+	Yields bool
+	// Timeout ends the context of Wait, or is the time of Phase; 0 leaves that to them.
 	Timeout time.Duration
 	// NoResponse says that the request has no answer, as a produce request with acks=0: later answers do
 	// not wait for it.

@@ -43,6 +43,7 @@ type slot struct {
 	done     bool
 	hold     bool // it counts in holds
 	close    bool // Reply.Close
+	sleep    *Sleep
 }
 
 func (q *queue) push(s *slot) {
@@ -90,6 +91,8 @@ func (c *Conn) serve(f *Frame) error {
 		s := &slot{hold: reply.Hold, close: reply.Close}
 		c.enqueue(s)
 		go c.wait(s, reply.Wait, reply.Timeout)
+	case reply.Phase != nil:
+		c.begin(reply)
 	case reply.Response != nil:
 		if err := c.answer(reply); err != nil {
 			return err
@@ -106,10 +109,13 @@ func (c *Conn) serve(f *Frame) error {
 // call runs the handler and turns its panic into the end of this connection.
 func (c *Conn) call(f *Frame) (reply Reply, ok bool) {
 	defer c.recovered("first phase", &ok)
-	c.Nudge()
+	if behind := c.yielding; behind != nil {
+		c.yielding = nil
+		behind.Post(Overtaken)
+	}
 	reply = c.server.options.Handler(c.ctx, c, f)
 	ways := 0
-	for _, way := range [...]bool{reply.Response != nil, reply.Wait != nil, reply.NoResponse} {
+	for _, way := range [...]bool{reply.Response != nil, reply.Wait != nil, reply.Phase != nil, reply.NoResponse} {
 		if way {
 			ways++
 		}
@@ -124,21 +130,27 @@ func (c *Conn) call(f *Frame) (reply Reply, ok bool) {
 func (c *Conn) recovered(phase string, ok *bool) {
 	if r := recover(); r != nil {
 		*ok = false
-		c.server.options.Logger.Error("panic in a request; its connection is closed",
-			slog.String("phase", phase), slog.Uint64("connection", c.ID), slog.String("listener", c.Listener),
-			slog.String("remote", c.RemoteAddr.String()), slog.String("panic", fmt.Sprint(r)),
-			slog.String("stack", string(debug.Stack())))
+		c.logBug(phase, r)
 	}
 }
 
-// enqueue gives a waiting answer its place.
-func (c *Conn) enqueue(s *slot) {
+// logBug logs what a handler's phase has panicked with.
+func (c *Conn) logBug(phase string, bug any) {
+	c.server.options.Logger.Error("panic in a request; its connection is closed",
+		slog.String("phase", phase), slog.Uint64("connection", c.ID), slog.String("listener", c.Listener),
+		slog.String("remote", c.RemoteAddr.String()), slog.String("panic", fmt.Sprint(bug)),
+		slog.String("stack", string(debug.Stack())))
+}
+
+// enqueue gives a waiting answer its place; false where it must not wait, see [Ended].
+func (c *Conn) enqueue(s *slot) (mayWait bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.hold {
 		c.mu.holds++
 	}
 	c.mu.push(s)
+	return !c.mu.dead && !c.mu.closed && !(c.mu.stopping && c.mu.ended == endShutdown)
 }
 
 // wait is the goroutine of a second phase.
@@ -147,20 +159,65 @@ func (c *Conn) wait(s *slot, phase func(context.Context) *Response, timeout time
 	if !ok {
 		c.kill(endPanic)
 	}
+	if c.fill(s, response) {
+		_ = c.drain(newSender(c)) // an error has ended the connection already
+	}
+}
+
+// begin gives a phase that sleeps its place in the queue, and runs it for the first time.
+func (c *Conn) begin(reply Reply) {
+	s := &slot{hold: reply.Hold, close: reply.Close}
+	s.sleep = newSleep(&c.server.alarms, reply.Phase, func(r *Response, bug any) { c.finish(s, r, bug) })
+	if !c.enqueue(s) {
+		s.sleep.Post(Ended)
+	}
+	if reply.Yields {
+		c.yielding = s.sleep
+	}
+	s.sleep.Begin(reply.Timeout)
+}
+
+// finish brings the answer of a phase that slept. Whoever has woken it has other things to do than to wait for the peer.
+func (c *Conn) finish(s *slot, response *Response, bug any) {
+	if bug != nil {
+		c.logBug("second phase", bug)
+		c.kill(endPanic)
+	}
+	if c.fill(s, response) {
+		c.drainNow(newSender(c))
+	}
+}
+
+// rouse gives the phases that sleep a reason.
+func (c *Conn) rouse(why Why) {
+	var sleeping []*Sleep
 	c.mu.Lock()
+	for s := c.mu.head; s != nil; s = s.next {
+		if s.sleep != nil && !s.done {
+			sleeping = append(sleeping, s.sleep)
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range sleeping {
+		s.Post(why)
+	}
+}
+
+// fill puts the answer of a second phase into its place; true where the caller is the writer now.
+func (c *Conn) fill(s *slot, response *Response) (writer bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s.response, s.done = response, true
 	if response != nil && response.Throttle > 0 && !s.hold {
 		s.hold = true
 		c.mu.holds++
 	}
 	if c.mu.writing || c.mu.head != s {
-		c.mu.Unlock()
-		return
+		return false
 	}
 	c.mu.writing = true
-	c.mu.Unlock()
 	c.lastActive.Store(int64(c.server.now()))
-	_ = c.drain(newSender(c)) // an error has ended the connection already
+	return true
 }
 
 // callWait runs a second phase under the connection's context.
@@ -246,6 +303,42 @@ func (c *Conn) drain(w *sender) error {
 	}
 }
 
+// drainNow is drain for somebody who must not wait for the peer. What is large, and what the socket does not take at
+// once, is left to a goroutine.
+func (c *Conn) drainNow(w *sender) {
+	for {
+		c.mu.Lock()
+		head := c.mu.head
+		ready := head != nil && head.done
+		switch {
+		case ready && w.fits(head):
+			s := c.mu.pop()
+			c.pokeLocked()
+			c.mu.Unlock()
+			_ = c.emit(w, s) // an error has ended the connection already
+			continue
+		case !ready && (w.empty() || c.mu.dead):
+			c.mu.writing = false
+			c.pokeLocked()
+			c.mu.Unlock()
+			w.discard()
+			return
+		}
+		c.mu.Unlock()
+		if !ready {
+			left, err := w.flushNow()
+			if err != nil {
+				_ = c.broken(err) // it ends the connection
+			}
+			if !left || err != nil {
+				continue
+			}
+		}
+		go func() { _ = c.drain(w) }() // likewise
+		return
+	}
+}
+
 // emit puts one answer into the sender and does what follows from it. After the end of the connection
 // answers are only released.
 //
@@ -327,5 +420,6 @@ func (c *Conn) sent(s *slot, last bool) {
 	if last {
 		c.stopReading(endReply)
 		c.cancel() // what waits behind it has no reader
+		c.rouse(Ended)
 	}
 }

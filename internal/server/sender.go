@@ -230,13 +230,59 @@ func (w *sender) push(more bool) error {
 		size += len(v)
 	}
 	err := w.conn.transport.write(w.vectors, more)
-	clear(w.space[:])
-	w.vectors, w.used, w.own, w.borrowed = w.space[:0], 0, false, false
+	w.reset()
 	if err != nil {
 		return err
 	}
 	w.conn.counted(int64(size), 0)
 	return nil
+}
+
+// reset forgets what has been written.
+func (w *sender) reset() {
+	clear(w.space[:])
+	w.vectors, w.used, w.own, w.borrowed = w.space[:0], 0, false, false
+}
+
+// fits reports whether an answer can be added without a write, and without waiting for anything: it is copied
+// beside what is there, and follows from nothing.
+func (w *sender) fits(s *slot) bool {
+	if s.hold || s.close {
+		return false
+	}
+	if s.response == nil {
+		return true
+	}
+	if s.response.Close {
+		return false
+	}
+	size := lengthSize
+	for i := range s.response.Pieces {
+		p := &s.response.Pieces[i]
+		n := p.length()
+		switch {
+		case n < 0 || p.File == nil && n > smallPiece || p.File != nil && n > smallRange:
+			return false
+		case p.File != nil && len(w.conn.server.fileReads) == cap(w.conn.server.fileReads):
+			return false
+		}
+		size += n
+	}
+	return w.used+size <= gatherSize
+}
+
+// flushNow writes what the connection takes at once; left says that there is more. It is for a sender with answers
+// that fit: they are in one vector.
+func (w *sender) flushNow() (left bool, err error) {
+	n, err := w.conn.transport.writeNow(w.vectors[0])
+	w.conn.counted(int64(n), 0)
+	if err == nil && n < len(w.vectors[0]) {
+		w.vectors[0] = w.vectors[0][n:]
+		w.from += n
+		return true, nil
+	}
+	w.reset()
+	return false, err
 }
 
 // counted notes bytes that left.

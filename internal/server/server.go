@@ -28,6 +28,7 @@ type Server struct {
 	admission  *admission
 	occasional *occasional
 	senders    sync.Pool     // of *sender
+	alarms     alarms        // of the requests that sleep
 	fileReads  chan struct{} // a slot for each file read that may run
 	draining   chan struct{} // closed when Shutdown begins
 	accepting  sync.WaitGroup
@@ -147,6 +148,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.open() {
 		c.stopReading(endShutdown)
 	}
+	defer s.alarms.stop()
 	select {
 	case <-s.idle:
 		return nil

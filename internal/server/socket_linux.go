@@ -31,15 +31,16 @@ type socket struct {
 	ended   error
 
 	// The rest belongs to the writer.
-	writeTurn, fileTurn func(fd uintptr) bool // bound once: each binding allocates
-	vectors             [][]byte
-	flags               int
-	piece               *Piece
-	file                uintptr
-	done                int
-	failed              error
-	writeDue            time.Duration // the deadline that is set, since the server's start; 0 none
-	moved               int           // bytes since then
+	writeTurn, nowTurn, fileTurn func(fd uintptr) bool // bound once: each binding allocates
+	vectors                      [][]byte
+	flags                        int
+	now                          []byte
+	piece                        *Piece
+	file                         uintptr
+	done                         int
+	failed                       error
+	writeDue                     time.Duration // the deadline that is set, since the server's start; 0 none
+	moved                        int           // bytes since then
 }
 
 var _ transport = (*socket)(nil)
@@ -55,7 +56,7 @@ func newTransport(c *Conn, conn net.Conn) transport {
 		return newPlain(c, conn)
 	}
 	s := &socket{conn: c, tcp: tcp, raw: raw}
-	s.writeTurn, s.fileTurn = s.writeSome, s.fileSome
+	s.writeTurn, s.nowTurn, s.fileTurn = s.writeSome, s.writeOnce, s.fileSome
 	err = raw.Control(func(fd uintptr) {
 		s.inquire = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_INQ, 1) == nil
 	})
@@ -169,6 +170,29 @@ func (s *socket) writeSome(fd uintptr) bool {
 		}
 	}
 	return true
+}
+
+func (s *socket) writeNow(p []byte) (int, error) {
+	s.now, s.done = p, 0
+	err := s.finish(s.raw.Write(s.nowTurn))
+	s.now = nil
+	return s.done, err
+}
+
+// writeOnce writes what the socket takes; it never waits.
+func (s *socket) writeOnce(fd uintptr) bool {
+	for {
+		n, err := unix.Write(int(fd), s.now)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == nil:
+			s.done = n
+		case err != unix.EAGAIN:
+			s.failed = err
+		}
+		return true
+	}
 }
 
 // consume takes n written bytes off the front.

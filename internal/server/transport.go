@@ -27,6 +27,8 @@ type transport interface {
 	pump(r *reader) error
 	// write sends all vectors, which it may change; more says that the answer goes on.
 	write(vectors [][]byte, more bool) error
+	// writeNow sends what the socket takes without waiting, which may be nothing.
+	writeNow(p []byte) (int, error)
 	// sendsFiles reports whether sendFile is worth a call.
 	sendsFiles() bool
 	// sendFile sends a range of the file with descriptor fd and returns how much of it has left; with
@@ -90,6 +92,9 @@ func (p *plain) write(vectors [][]byte, _ bool) error {
 	}
 	return nil
 }
+
+// writeNow sends nothing: a write here may wait, for a handshake or for the reader of a pipe.
+func (p *plain) writeNow([]byte) (int, error) { return 0, nil }
 
 // arm moves the write deadline when less than half of the timeout is left.
 func (p *plain) arm() {

@@ -278,9 +278,8 @@ func restored(ctx context.Context, t *trial, round int) error {
 	if err := errors.Join(os.RemoveAll(backup), copyFolder(t.data(), backup), s.Restart(), t.writable(ctx)); err != nil {
 		return err
 	}
-	for _, b := range t.brokers { // so that every partition has had other leaders since
-		one := func(context.Context, *trial) (*broker, error) { return b, nil }
-		if err := errors.Join(killed(one)(ctx, t, round), t.load.whole(ctx)); err != nil {
+	for i := range t.brokers { // so that every partition has had other leaders since
+		if err := errors.Join(stopped(ctx, t, i), t.load.whole(ctx)); err != nil {
 			return err
 		}
 	}

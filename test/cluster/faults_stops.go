@@ -82,14 +82,10 @@ func betweenStopsOfMove(ctx context.Context, t *trial, round int) error {
 // killBetween does something that stops replicas of a topic, and kills the controller when the brokers in kept have
 // answered the first request and have not got the second, and the others have done the second.
 func (t *trial) killBetween(ctx context.Context, topic string, kept, others []*broker, act func(context.Context)) error {
-	var from []int
-	for _, b := range kept {
-		from = append(from, b.id)
-	}
-	t.relay.keepBack(topic, from...)
+	t.relay.keepBack(erasing(topic), kept...)
 	defer t.relay.lose()
 	finish := aside(ctx, act)
-	head, err := t.caughtBetween(ctx)
+	head, err := t.caught(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,9 +143,10 @@ func (t *trial) liesByPartition(ctx context.Context, topic string, targets map[i
 	return nil
 }
 
-// folders are where a broker has logs of a topic.
+// folders are where a broker has logs of a topic, but for those that are about to be deleted.
 func (b *broker) folders(topic string) ([]string, error) {
-	return filepath.Glob(filepath.Join(b.Dir, "data", topic+"-[0-9]"))
+	found, err := filepath.Glob(filepath.Join(b.Dir, "data", topic+"-[0-9]*"))
+	return slices.DeleteFunc(found, func(folder string) bool { return strings.Contains(filepath.Base(folder), ".") }), err
 }
 
 // holds fails where a broker has no log of a topic.
@@ -157,6 +154,15 @@ func (b *broker) holds(topic string) error {
 	folders, err := b.folders(topic)
 	if err == nil && len(folders) == 0 {
 		err = fmt.Errorf("broker %d has deleted its replicas of %s", b.id, topic)
+	}
+	return err
+}
+
+// holdsAll fails where a broker has not so many logs of a topic.
+func (b *broker) holdsAll(topic string, n int) error {
+	folders, err := b.folders(topic)
+	if err == nil && len(folders) != n {
+		err = fmt.Errorf("broker %d has %d replicas of %s", b.id, len(folders), topic)
 	}
 	return err
 }

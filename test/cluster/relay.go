@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +32,9 @@ type relay struct {
 	kept *keeping
 }
 
-// keeping is what the relay keeps back: requests by which a controller has replicas of a topic deleted.
+// keeping is what the relay keeps back.
 type keeping struct {
-	topic string
+	what order
 	// from are the brokers that such requests are kept from.
 	from []int
 	// caught are those that have come so far, by broker the controller that sent it.
@@ -43,6 +42,9 @@ type keeping struct {
 	// over is closed when nothing is kept back any more. What was kept does not arrive then, either.
 	over chan struct{}
 }
+
+// order tells a kind of requests of controllers, and which controller one is from.
+type order func(wire.RequestHeader, []byte) (controller int, is bool)
 
 // Ports of relays and of listeners for brokers.
 const (
@@ -141,38 +143,61 @@ func (r *relay) pass(from, to net.Conn, id int) {
 
 // keep reports whether a request to a broker is kept back: it returns what ends that.
 func (r *relay) keep(frame []byte, id int) <-chan struct{} {
-	if len(frame) < 2 || kmsg.Key(binary.BigEndian.Uint16(frame)) != kmsg.StopReplica {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept == nil || !slices.Contains(r.kept.from, id) {
 		return nil
 	}
 	header, body, err := wire.ParseRequestHeader(frame)
 	if err != nil {
 		return nil
 	}
-	request := peer.NewStopReplica(header.Version)
-	if err := request.ReadFrom(body); err != nil {
+	controller, is := r.kept.what(header, body)
+	if !is {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.kept == nil || !slices.Contains(r.kept.from, id) || !erases(request, r.kept.topic) {
-		return nil
-	}
-	r.kept.caught[id] = int(request.ControllerID)
+	r.kept.caught[id] = controller
 	return r.kept.over
 }
 
-// erases reports whether a StopReplica has replicas of a topic deleted.
-func erases(request *peer.StopReplica, topic string) bool {
-	return slices.ContainsFunc(request.Topics, func(t kmsg.StopReplicaRequestTopic) bool {
-		return t.Topic == topic && slices.ContainsFunc(t.PartitionStates, func(p kmsg.StopReplicaRequestTopicPartitionState) bool { return p.Delete })
-	})
+// erasing is StopReplica that has replicas of a topic deleted. A controller sends it when the broker has answered the
+// one that stops them.
+func erasing(topic string) order {
+	return func(header wire.RequestHeader, body []byte) (int, bool) {
+		request := peer.NewStopReplica(header.Version)
+		if header.Key != request.Key() || request.ReadFrom(body) != nil {
+			return 0, false
+		}
+		return int(request.ControllerID), slices.ContainsFunc(request.Topics, func(t kmsg.StopReplicaRequestTopic) bool {
+			return t.Topic == topic && slices.ContainsFunc(t.PartitionStates, func(p kmsg.StopReplicaRequestTopicPartitionState) bool { return p.Delete })
+		})
+	}
 }
 
-// keepBack begins to keep requests by which replicas of a topic are deleted from brokers.
-func (r *relay) keepBack(topic string, from ...int) {
+// leading is LeaderAndIsr about partitions of a topic whose in-sync sets do not hold a broker.
+func leading(topic string, without int) order {
+	return func(header wire.RequestHeader, body []byte) (int, bool) {
+		request := kmsg.NewPtrLeaderAndISRRequest()
+		request.Version = header.Version
+		if header.Key != request.Key() || request.ReadFrom(body) != nil {
+			return 0, false
+		}
+		return int(request.ControllerID), slices.ContainsFunc(request.TopicStates, func(t kmsg.LeaderAndISRRequestTopicState) bool {
+			return t.Topic == topic && slices.ContainsFunc(t.PartitionStates, func(p kmsg.LeaderAndISRRequestTopicPartition) bool {
+				return !slices.Contains(p.ISR, int32(without))
+			})
+		})
+	}
+}
+
+// keepBack begins to keep requests from brokers.
+func (r *relay) keepBack(what order, from ...*broker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept = &keeping{topic: topic, from: from, caught: map[int]int{}, over: make(chan struct{})}
+	r.kept = &keeping{what: what, caught: map[int]int{}, over: make(chan struct{})}
+	for _, b := range from {
+		r.kept.from = append(r.kept.from, b.id)
+	}
 }
 
 // lose drops what was kept back, with its connections, and keeps nothing any more.
@@ -185,10 +210,10 @@ func (r *relay) lose() {
 	}
 }
 
-// caughtBetween waits until every broker from which something is kept has been sent it, and returns the controller that
-// did. A controller sends that only when the broker has answered the order to stop those replicas.
-func (t *trial) caughtBetween(ctx context.Context) (head *broker, err error) {
-	err = t.load.until(ctx, "the second of two StopReplicas", func(context.Context) error {
+// caught waits until something was kept back from every broker from which something is to be, and returns the
+// controller that had sent it.
+func (t *trial) caught(ctx context.Context) (head *broker, err error) {
+	err = t.load.until(ctx, "a request to be kept back", func(context.Context) error {
 		head = nil
 		t.relay.mu.Lock()
 		defer t.relay.mu.Unlock()
@@ -196,7 +221,7 @@ func (t *trial) caughtBetween(ctx context.Context) (head *broker, err error) {
 		for _, id := range kept.from {
 			controller, caught := kept.caught[id]
 			if !caught {
-				return fmt.Errorf("broker %d has not been sent one for %s", id, kept.topic)
+				return fmt.Errorf("broker %d has not been sent one", id)
 			}
 			if head != nil && head.id != controller {
 				return fmt.Errorf("brokers %d and %d have both sent some", head.id, controller)

@@ -54,7 +54,7 @@ func TestRelayKeepsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r.keepBack("doomed", 1)
+		r.keepBack(erasing("doomed"), &broker{id: 1})
 		first := connect()
 		stop, other := stopFrame("doomed", false), stopFrame("other", true)
 		send(first, other)
@@ -81,11 +81,33 @@ func TestRelayKeepsBack(t *testing.T) {
 // TestRelayKeepsFromOthers shows that requests to a broker that nothing is kept from arrive.
 func TestRelayKeepsFromOthers(t *testing.T) {
 	r := &relay{}
-	r.keepBack("doomed", 0, 2)
+	r.keepBack(erasing("doomed"), &broker{id: 0}, &broker{id: 2})
 	if r.keep(stopFrame("doomed", true)[wire.LengthSize:], 1) != nil {
 		t.Error("a request to broker 1 is kept back")
 	}
 	if len(r.kept.caught) != 0 {
 		t.Errorf("caught %v, wanted nothing", r.kept.caught)
+	}
+}
+
+// TestLeading tells an order to lead without a broker from others.
+func TestLeading(t *testing.T) {
+	request := kmsg.NewPtrLeaderAndISRRequest()
+	request.Version, request.ControllerID = 7, 2
+	request.TopicStates = []kmsg.LeaderAndISRRequestTopicState{{
+		Topic: "wide", PartitionStates: []kmsg.LeaderAndISRRequestTopicPartition{{ISR: []int32{0, 1, 2}}, {ISR: []int32{2, 1}}},
+	}}
+	header, body := wire.RequestHeader{Key: request.Key(), Version: request.Version}, request.AppendTo(nil)
+	for _, test := range []struct {
+		topic   string
+		without int
+		want    bool
+	}{{"wide", 0, true}, {"wide", 1, false}, {"narrow", 0, false}} {
+		if controller, is := leading(test.topic, test.without)(header, body); is != test.want || controller != 2 {
+			t.Errorf("%s without %d: got %v of controller %d, wanted %v of 2", test.topic, test.without, is, controller, test.want)
+		}
+	}
+	if _, is := erasing("wide")(header, body); is {
+		t.Error("LeaderAndIsr is taken for StopReplica")
 	}
 }

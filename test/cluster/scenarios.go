@@ -28,6 +28,8 @@ var scenarios = []scenario{
 	{name: "mid-creation", about: "controller killed while it creates many partitions", round: midCreation},
 	{name: "mid-reassignment", about: "controller killed while replicas move", prepare: prepareWandering, round: midReassignment},
 	{name: "mid-deletion", about: "controller killed while it deletes a topic and one broker stands still", round: midDeletion},
+	{name: "mid-orders", about: "controller killed when it has created or elected, before all brokers have been told", isolated: true,
+		set: relayed, prepare: prepareWide, round: midOrders},
 	{name: "between-stops", about: "controller killed between the two StopReplicas of a deletion or a move", isolated: true, set: relayed, round: betweenStops},
 	{name: "zookeeper-leader", about: "kill -9 of the leader of three ZooKeepers: no election, no change of in-sync sets", set: ensemble, round: serverGone},
 	{name: "zookeeper-minority", about: "two of three ZooKeepers gone for longer than the sessions, once for two minutes: the same", set: ensemble, round: storeGone(2, "ensemble without majority")},

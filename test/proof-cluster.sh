@@ -43,6 +43,11 @@ stage_clients_cluster() {
   stop_cluster
 }
 
+# spark_beside TOPIC READY STOP: Spark says much on standard error, of which only the end is of use, and only of a failure
+spark_beside() {
+  TOPIC=$1 READY=$2 STOP=$3 CLIENT_TIMEOUT=400 test/clients/run spark-beside 2>"$work/spark.log" || { tail -n 40 "$work/spark.log"; return 1; }
+}
+
 # Batches that read all of a topic while others write it and a stream follows it.
 stage_beside() {
   say "batches beside a stream"
@@ -56,8 +61,12 @@ stage_beside() {
     exit $status
   } &
   writer=$!
-  (sleep "${BESIDE:-40}" && touch "$stop") &
-  check "Spark's batches and its stream" env TOPIC=beside STOP="$stop.done" CLIENT_TIMEOUT=240 test/clients/run spark-beside
+  (
+    until [ -e "$stop.ready" ] || [ -e "$stop.done" ]; do sleep 0.2; done
+    sleep "${BESIDE:-30}"
+    touch "$stop"
+  ) &
+  check "Spark's batches and its stream" spark_beside beside "$stop.ready" "$stop.done"
   touch "$stop"
   check "kcat, idempotent, sees no error" wait "$writer"
   check "kcat's records, each once" exactly beside "$(cat "$stop.last")"

@@ -98,7 +98,7 @@ stage_mixed() {
   background=()
   THROUGHPUT=500 verifiable_producer led "$work/led.producer"
   THROUGHPUT=500 verifiable_producer followed "$work/followed.producer"
-  await_whole
+  await yes begun "$work/led.producer" "$work/followed.producer" && await_whole || bad "start of the producers"
   local round
   for round in $(seq "${MIXED:-3}"); do check "$round: kill -9 of Kafka under our controller" kafka_killed; done
   check "Kafka's broker becomes the controller" under_kafka

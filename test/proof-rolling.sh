@@ -37,6 +37,13 @@ verifiable_consumer() {
   background+=($!)
 }
 
+# begun FILE...: yes where each of these has said that a record was written or read
+begun() {
+  local file
+  for file; do grep -q 'producer_send_success\|record_data' "$file" || return; done
+  echo yes
+}
+
 # end_verifiable PRODUCER CONSUMER: ends both, and the consumer only when it has read what the producer wrote
 end_verifiable() {
   local acked read
@@ -74,10 +81,13 @@ stage_rolling() {
   for topic in verified by-kcat by-franz-go; do "$BARNABAS" topic create "$topic" -b "$BOOTSTRAP" >/dev/null || bad "topic $topic"; done
   verifiable_producer verified "$work/producer.json"
   verifiable_consumer verified "$work/consumer.json"
-  numbers "$work/by-kcat" | kcat -b "$BOOTSTRAP" -P -t by-kcat -X enable.idempotence=true -X acks=all >"$work/kcat.log" 2>&1 &
+  # kcat ends by itself where no connection is left, and librdkafka waits for up to ten seconds before it connects again:
+  # all brokers are restarted in less.
+  numbers "$work/by-kcat" | kcat -b "$BOOTSTRAP" -P -t by-kcat -X enable.idempotence=true -X acks=all -X reconnect.backoff.max.ms=300 >"$work/kcat.log" 2>&1 &
   client+=($!)
   numbers "$work/by-franz-go" | "$BARNABAS" produce by-franz-go -b "$BOOTSTRAP" >"$work/franz.log" 2>&1 &
   client+=($!)
+  await yes begun "$work/producer.json" "$work/consumer.json" || bad "start of VerifiableProducer and VerifiableConsumer"
   for _ in $(seq "${ROLLS:-3}"); do check "a round of restarts" roll "$work/rolling"; done
   touch "$work/by-kcat" "$work/by-franz-go"
   check "kcat, idempotent, sees no error" wait "${client[0]}"

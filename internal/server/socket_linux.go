@@ -182,7 +182,7 @@ func (s *socket) writeNow(p []byte) (int, error) {
 // writeOnce writes what the socket takes; it never waits.
 func (s *socket) writeOnce(fd uintptr) bool {
 	for {
-		n, err := unix.Write(int(fd), s.now)
+		n, err := sendBytes(int(fd), s.now)
 		switch {
 		case err == unix.EINTR:
 			continue

@@ -5,7 +5,7 @@ var barnabasKeys = []Key{
 	{Name: "auto.balance.enable", Type: Boolean, Default: new("false"), Dynamic: ClusterWide, Since: "Barnabas",
 		Doc: "Whether brokers that hold less than nine tenths of an even share of the replicas, as one that has just joined, get theirs by themselves: the controller moves partitions to them, a few at a time, while all replicas are in sync."},
 	{Name: "auto.balance.throttled.rate", Type: Long, Default: new("50000000"), Rule: atLeast(0), Dynamic: ClusterWide, Since: "Barnabas",
-		Doc: "Most bytes per second that each broker sends and takes for what auto.balance.enable moves, 0 for no limit. While it moves, it stands in leader.replication.throttled.rate and follower.replication.throttled.rate of all brokers."},
+		Doc: "Most bytes per second that each broker sends and takes for what auto.balance.enable moves, 0 for no limit. While it moves, it stands in leader.replication.throttled.rate and follower.replication.throttled.rate of all brokers, unless those are set already."},
 	{Name: "cluster.id", Type: String, Since: "Barnabas",
 		Doc: "Id to format an empty directory with, 22 characters of URL-safe base64, as CLUSTER_ID in Kafka's container images. Without it a new id is drawn. A directory that has another id is refused."},
 	{Name: "http.listener", Type: String, Default: new("127.0.0.1:9644"), Since: "Barnabas",

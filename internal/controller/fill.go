@@ -34,8 +34,6 @@ type filling struct {
 	moved []P.TopicPartition
 	// slowed is false where it is known that there are no throttles of ours.
 	slowed bool
-	// rate is what this term has written into the throttle last, in bytes a second.
-	rate int64
 }
 
 // armFill sets when to look next.

@@ -226,13 +226,26 @@ func TestSharesBesideThrottlesOfOperators(t *testing.T) {
 
 // A throttle that an operator has set for all brokers is not the controller's to take away, nor is a list of all replicas.
 func TestThrottlesOfOperatorsStay(t *testing.T) {
-	for _, test := range []struct{ rate, leader, want string }{
-		{"777", "0:1", "leader rate, follower rate, leader list, follower list"},
-		{"50000000", "0:1", "follower list"}, // as one that a controller before has left
-		{"50000000", "*", "leader list, follower list"},
+	const all = "leader rate, follower rate, leader list, follower list"
+	for _, test := range []struct {
+		rate, leader string
+		// ours is what an earlier controller has left as its own, "" for nothing.
+		ours, want string
+	}{
+		{"777", "0:1", "", all},
+		{"50000000", "0:1", "", all}, // what auto.balance.throttled.rate is, too
+		{"50000000", "0:1", "[50000000]", "follower list"},
+		{"60000000", "0:1", "[50000000,60000000]", "follower list"},
+		{"50000000", "*", "[50000000]", "leader list, follower list"},
+		{"777", "0:1", "[50000000]", "leader rate, follower rate, follower list"},
+		{"777", "0:1", "[]", "leader rate, follower rate, follower list"},
+		{"777", "0:1", "damaged", "leader rate, follower rate, follower list"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := filledCast(t)
+			if test.ours != "" {
+				c.put(znode.BalanceThrottlePath, `{"version":1,"rates":`+test.ours+`}`)
+			}
 			c.set(metadata.BrokerEntity(P.NoBroker), config.ThrottledRates[:], test.rate, test.rate)
 			c.set(metadata.TopicEntity("t"), config.ThrottledLists[:], test.leader, "*")
 			<-time.After(fillAfter + 2*fillEvery)
@@ -250,8 +263,37 @@ func TestThrottlesOfOperatorsStay(t *testing.T) {
 				}
 			}
 			if got := strings.Join(stayed, ", "); got != test.want {
-				t.Errorf("rate %s, list %s: %s stayed", test.rate, test.leader, got)
+				t.Errorf("rate %s, list %s, ours %s: %s stayed", test.rate, test.leader, test.ours, got)
+			}
+			if data, ok := c.data(znode.BalanceThrottlePath); ok {
+				t.Errorf("rate %s: %s stayed", test.rate, data)
 			}
 		})
 	}
+}
+
+// The rates that an operator has set for all brokers hold for what the controller moves, too, and stay as they are.
+func TestSharesUnderTheRateOfAnOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := filledCast(t, "auto.balance.enable=true")
+		c.set(metadata.BrokerEntity(P.NoBroker), config.ThrottledRates[:], "777", "777")
+		before, _ := c.data("/config/brokers/<default>")
+		<-time.After(fillAfter + time.Second)
+		synctest.Wait()
+		if lists, _ := c.data("/config/topics/t"); !strings.Contains(lists, config.ThrottledLists[0]) {
+			t.Errorf("nothing is slowed down: %s", lists)
+		}
+		for range 12 {
+			c.follow()
+			<-time.After(fillAfter)
+		}
+		<-time.After(2 * fillEvery)
+		if replicas, _ := c.has(3); replicas != 18 {
+			t.Errorf("the new broker has %d replicas", replicas)
+		}
+		after, _ := c.data("/config/brokers/<default>")
+		if lists, _ := c.data("/config/topics/t"); after != before || strings.Contains(lists, "throttled") {
+			t.Errorf("left are %s and %s", after, lists)
+		}
+	})
 }

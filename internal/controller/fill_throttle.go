@@ -16,22 +16,22 @@ import (
 
 // The throttle of what the controller moves by itself, in the order in which it is written:
 //
+//	/admin/barnabas_balance_throttle   what follows is ours, and these are the rates
 //	brokers/<default>   leader.replication.throttled.rate, follower.replication.throttled.rate
 //	topics/T            leader.replication.throttled.replicas 0:1,0:2   follower.replication.throttled.replicas 0:4
 //	… the moves …
 //	topics/T            gone, in all topics
 //	brokers/<default>   gone
+//	/admin/barnabas_balance_throttle   gone
 //
-// The rates are there from before the first list to after the last one, so that a controller which finds them knows
-// that there may be lists. They are ours where they are auto.balance.throttled.rate, or what this term has written: other
-// rates and whatever stands beside them are an operator's. What an operator's own tool has set for single brokers, or for
-// all replicas (*), is left alone; for single replicas it is left alone unless a balance of ours ends at the same time.
+// So a controller that finds the znode knows that there may be lists. Rates that are not in it are an operator's: they stay,
+// and hold for what the controller moves as well. What an operator's own tool has set for single brokers, or for all replicas
+// (*), is left alone; for single replicas it is left alone unless a balance of ours ends at the same time.
 
 // slowDown writes the throttle of some moves.
 func (t *term) slowDown(batch []balance.Move, rate int64) error {
-	t.filling.slowed, t.filling.rate = true, rate
-	text := strconv.FormatInt(rate, 10)
-	if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpSet, config.ThrottledRates[:], []string{text, text}); err != nil {
+	t.filling.slowed = true
+	if err := t.slowBrokers(rate); err != nil {
 		return err
 	}
 	byTopic := map[string][2][]string{}
@@ -50,6 +50,62 @@ func (t *term) slowDown(batch []balance.Move, rate int64) error {
 		}
 	}
 	return nil
+}
+
+// slowBrokers sets the rates of all brokers, unless an operator has.
+func (t *term) slowBrokers(rate int64) error {
+	ours, stat, err := t.ownThrottle()
+	if err != nil {
+		return err
+	}
+	found, err := t.configured([]metadata.Entity{metadata.BrokerEntity(P.NoBroker)})
+	if err != nil {
+		return err
+	}
+	write := !rated(found[0]) || areOf(ours, found[0])
+	if stat == nil || write && !slices.Contains(ours, rate) {
+		if write {
+			ours = append(ours, rate)
+		}
+		op := coordination.Create(znode.BalanceThrottlePath, znode.EncodeBalanceThrottle(ours), coordination.CreateOptions{})
+		if stat != nil {
+			op = coordination.Set(znode.BalanceThrottlePath, op.Data, stat.Version)
+		}
+		if _, err := coordination.FencedTxn(t.ctx, t.session, t.guard, op); err != nil {
+			return err
+		}
+	}
+	if !write {
+		return nil
+	}
+	text := strconv.FormatInt(rate, 10)
+	return t.configure(metadata.BrokerEntity(P.NoBroker), config.OpSet, config.ThrottledRates[:], []string{text, text})
+}
+
+// ownThrottle reads the rates that controllers have written; stat is nil where nothing of theirs is there. A damaged znode
+// says that there may be lists, and nothing of rates.
+func (t *term) ownThrottle() (rates []int64, stat *coordination.Stat, err error) {
+	data, found, err := t.session.Get(t.ctx, znode.BalanceThrottlePath)
+	if errors.Is(err, coordination.ErrNoNode) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	rates, _ = znode.DecodeBalanceThrottle(data)
+	return rates, &found, nil
+}
+
+// rated reports whether there is a rate of all brokers, and areOf whether both are one of those given.
+func rated(values map[string]string) bool {
+	return values[config.ThrottledRates[0]] != "" || values[config.ThrottledRates[1]] != ""
+}
+
+func areOf(rates []int64, values map[string]string) bool {
+	return slices.ContainsFunc(rates, func(rate int64) bool {
+		text := strconv.FormatInt(rate, 10)
+		return values[config.ThrottledRates[0]] == text && values[config.ThrottledRates[1]] == text
+	})
 }
 
 // slowDownTopic adds to the lists of a topic; one of all replicas (*) has them already, and takes nothing beside it.
@@ -75,19 +131,42 @@ func (t *term) endFill() error {
 	if !t.filling.slowed {
 		return nil
 	}
+	ours, stat, err := t.ownThrottle()
+	if err != nil {
+		return err
+	}
+	if stat == nil {
+		t.filling.slowed = false
+		return nil
+	}
+	if err := t.endLists(); err != nil {
+		return err
+	}
 	found, err := t.configured([]metadata.Entity{metadata.BrokerEntity(P.NoBroker)})
 	if err != nil {
 		return err
 	}
-	if !t.oursAre(found[0]) {
-		t.filling.slowed = false
-		return nil
+	if areOf(ours, found[0]) {
+		if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpDelete, config.ThrottledRates[:], nil); err != nil {
+			return err
+		}
 	}
+	if _, err := coordination.FencedTxn(t.ctx, t.session, t.guard, coordination.Delete(znode.BalanceThrottlePath, stat.Version)); err != nil {
+		return err
+	}
+	t.filling.slowed = false
+	t.purgeConfigChanges(t.ctx)
+	return nil
+}
+
+// endLists takes away the lists of single replicas of all topics.
+func (t *term) endLists() error {
 	var topics []metadata.Entity
 	for _, name := range t.cluster.image.Topics() {
 		topics = append(topics, metadata.TopicEntity(name))
 	}
-	if found, err = t.configured(topics); err != nil {
+	found, err := t.configured(topics)
+	if err != nil {
 		return err
 	}
 	for i, values := range found {
@@ -97,11 +176,6 @@ func (t *term) endFill() error {
 			}
 		}
 	}
-	if err := t.configure(metadata.BrokerEntity(P.NoBroker), config.OpDelete, config.ThrottledRates[:], nil); err != nil {
-		return err
-	}
-	t.filling.slowed = false
-	t.purgeConfigChanges(t.ctx)
 	return nil
 }
 
@@ -125,15 +199,6 @@ func (t *term) configured(entities []metadata.Entity) ([]map[string]string, erro
 		}
 	}
 	return all, nil
-}
-
-// oursAre reports whether the rates of all brokers are what a controller writes.
-func (t *term) oursAre(values map[string]string) bool {
-	rates := []int64{t.filling.rate, t.controller.options.Config().Long("auto.balance.throttled.rate")}
-	return slices.ContainsFunc(rates, func(rate int64) bool {
-		text := strconv.FormatInt(rate, 10)
-		return rate > 0 && values[config.ThrottledRates[0]] == text && values[config.ThrottledRates[1]] == text
-	})
 }
 
 // lists are the keys under which single replicas of a topic are slowed down.

@@ -1,6 +1,7 @@
 // Package znode is Kafka's ZooKeeper layout: where things lie in the tree, and their JSON. One file a
 // znode, which shows the JSON that real brokers of Kafka 3.9 write.
 //
+//	/admin/barnabas_balance_throttle          ours: throttles that the controller has set by itself
 //	/admin/delete_topics/T                    topics on their way out
 //	/brokers/ids/N                            living brokers (ephemeral)
 //	/brokers/seqid                            counter behind generated broker ids

@@ -32,6 +32,8 @@ type Conn struct {
 	frame        []byte // with its length
 	epoch        []byte // where frame has the epoch of a fetch session; nil without one
 	next         uint32 // the epoch that comes next
+	offset       []byte // where frame has the offset to fetch from; nil for one that stays
+	at           uint64 // the offset that comes next
 	answer       []byte
 }
 
@@ -50,19 +52,34 @@ func (c *Conn) Close() error { return c.socket.Close() }
 // Prepare makes request the one that Do sends, in a version.
 func (c *Conn) Prepare(request kmsg.Request, version int16) {
 	request.SetVersion(version)
-	c.key, c.version, c.epoch = request.Key(), version, nil
+	c.key, c.version, c.epoch, c.offset = request.Key(), version, nil, nil
 	c.frame = kmsg.NewRequestFormatter(kmsg.FormatterClientID("raw")).AppendRequest(nil, request, 0)
 }
 
 // Do sends the request and returns the body of its answer, which the next call writes over.
 func (c *Conn) Do() ([]byte, error) {
+	if err := c.Send(); err != nil {
+		return nil, err
+	}
+	return c.Receive()
+}
+
+// Send is the first half of Do.
+func (c *Conn) Send() error {
 	if c.epoch != nil {
 		binary.BigEndian.PutUint32(c.epoch, c.next)
 		c.next++
 	}
-	if _, err := c.socket.Write(c.frame); err != nil {
-		return nil, err
+	if c.offset != nil {
+		binary.BigEndian.PutUint64(c.offset, c.at)
+		c.at++
 	}
+	_, err := c.socket.Write(c.frame)
+	return err
+}
+
+// Receive is the second half of Do.
+func (c *Conn) Receive() ([]byte, error) {
 	if _, err := io.ReadFull(c.socket, c.answer[:lengthSize]); err != nil {
 		return nil, err
 	}
@@ -88,6 +105,29 @@ func (c *Conn) Decode(response kmsg.Response) error {
 func (c *Conn) Session(request *kmsg.FetchRequest, version int16) error {
 	request.SessionID, request.SessionEpoch = 0, 0
 	c.Prepare(request, version)
+	return c.open(request, version)
+}
+
+// Tail is Session for a consumer at the end of one partition that gets one record with each answer: each fetch is from
+// the next offset, beginning with the one that request has.
+func (c *Conn) Tail(request *kmsg.FetchRequest, version int16) error {
+	from := &request.Topics[0].Partitions[0].FetchOffset
+	first := *from
+	if err := c.Session(request, version); err != nil {
+		return err
+	}
+	epoch := c.next
+	*from = 0x5b5b5b5b5b5b5b5b
+	c.Prepare(request, version)
+	c.mark(request, epoch)
+	mark := binary.BigEndian.AppendUint64(nil, uint64(*from))
+	at := bytes.Index(c.frame, mark)
+	c.offset, c.at = c.frame[at:at+8], uint64(first)
+	return nil
+}
+
+// open begins the session of the prepared request.
+func (c *Conn) open(request *kmsg.FetchRequest, version int16) error {
 	var opened kmsg.FetchResponse
 	if err := c.Decode(&opened); err != nil {
 		return err
@@ -97,10 +137,15 @@ func (c *Conn) Session(request *kmsg.FetchRequest, version int16) error {
 	}
 	request.SessionID, request.SessionEpoch = opened.SessionID, 0x5a5a5a5a
 	c.Prepare(request, version)
-	mark := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(opened.SessionID)), uint32(request.SessionEpoch))
-	at := bytes.Index(c.frame, mark) + len(mark)
-	c.epoch, c.next = c.frame[at-4:at], 1
+	c.mark(request, 1)
 	return nil
+}
+
+// mark finds where the prepared frame has the session's epoch, of which next comes next.
+func (c *Conn) mark(request *kmsg.FetchRequest, next uint32) {
+	mark := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(request.SessionID)), uint32(request.SessionEpoch))
+	at := bytes.Index(c.frame, mark) + len(mark)
+	c.epoch, c.next = c.frame[at-4:at], next
 }
 
 // Topic names a topic for all versions of a request.

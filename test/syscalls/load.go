@@ -45,6 +45,11 @@ func count(b *broker, requests, partitions int) ([]counted, error) {
 		return nil, err
 	}
 	all = append(all, produced)
+	tailed, err := tail(b, c, requests)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, tailed)
 	backlog, err := c.Create("backlog", int32(partitions))
 	if err != nil {
 		return nil, err
@@ -66,6 +71,53 @@ func count(b *broker, requests, partitions int) ([]counted, error) {
 		}
 	}
 	return all, nil
+}
+
+// tail counts what a record costs that is produced while a consumer waits for it, on a connection of its own.
+func tail(b *broker, c *raw.Conn, requests int) (counted, error) {
+	consumer, err := raw.Dial(b.address, 1<<20)
+	if err != nil {
+		return counted{}, err
+	}
+	defer func() { _ = consumer.Close() }()
+	topic, err := c.Create("tail", 1)
+	if err != nil {
+		return counted{}, err
+	}
+	request := raw.Fetch(topic, fetchBytes)
+	if err := consumer.Tail(request, 18); err != nil {
+		return counted{}, err
+	}
+	c.Prepare(raw.Produce(topic, 100), 12)
+	size := 0
+	one := func() error {
+		if err := consumer.Send(); err != nil {
+			return err
+		}
+		if _, err := c.Do(); err != nil {
+			return err
+		}
+		body, err := consumer.Receive()
+		if err == nil && size > 0 && len(body) != size {
+			err = fmt.Errorf("an answer of %d bytes after one of %d", len(body), size)
+		}
+		size = len(body)
+		return err
+	}
+	name := "record to a consumer that waits"
+	for range 100 {
+		if err := one(); err != nil {
+			return counted{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	b.mark()
+	for range requests {
+		if err := one(); err != nil {
+			return counted{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	made, _, err := b.since()
+	return counted{name: name, requests: requests, budget: tailBudget, calls: made}, err
 }
 
 // fetchKind is how a client fetches: without a session as librdkafka does, or with one as Java's does.

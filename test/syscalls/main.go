@@ -18,6 +18,10 @@ func produceBudget(partitions int) float64 { return float64(partitions + 2) }
 
 func fetchBudget(partitions int) float64 { return float64(2*partitions + 1) }
 
+// tailBudget is what a record to a consumer that waits may cost: three to produce it; to receive the fetch and to find
+// that no other is there, and to read the record and to send it.
+const tailBudget = 7
+
 // slack is what background work (checkpoints, retention, the store's heartbeat) may add to a request.
 const slack = 0.05
 

@@ -138,9 +138,14 @@ func (l *load) note(format string, args ...any) {
 	fmt.Fprintf(l.log, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
 }
 
-// until tries again and again.
+// until tries again and again, for as long as clients may have to wait.
 func (l *load) until(ctx context.Context, what string, try func(context.Context) error) error {
-	limit := time.After(patience)
+	return l.within(ctx, patience, what, try)
+}
+
+// within tries again and again for so long.
+func (l *load) within(ctx context.Context, long time.Duration, what string, try func(context.Context) error) error {
+	limit := time.After(long)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

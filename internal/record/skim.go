@@ -11,6 +11,9 @@ type skimmed struct {
 // skim reads the record at the start of b, checks that its fields fill it, and returns its length in bytes; 0
 // where it is wrong, and then scan says why. It is the inner loop of every produce request.
 func skim(b []byte, s *skimmed) int {
+	if n := skimShort(b, s); n > 0 {
+		return n
+	}
 	size, n := varint(b)
 	if n <= 0 || size <= 0 || int(size) > len(b)-n {
 		return 0
@@ -19,6 +22,38 @@ func skim(b []byte, s *skimmed) int {
 	if !skimBody(b[n:end], s) {
 		return 0
 	}
+	return end
+}
+
+// skimShort is skim for the usual record: no length or delta in it takes more than two bytes, it has no headers, and
+// something follows it or its value is not empty. 0 says nothing of other records.
+func skimShort(b []byte, s *skimmed) int {
+	last := len(b) - 2 // up to here a varint of two bytes can be read
+	if last < 0 {
+		return 0
+	}
+	size, p := short(b, 0)
+	end := p + int(size)
+	if size <= 0 || end > len(b) || p >= last {
+		return 0
+	}
+	timestamp, p := short(b, p+1)
+	if p > last {
+		return 0
+	}
+	offset, p := short(b, p)
+	if p > last {
+		return 0
+	}
+	key, p := short(b, p)
+	if p += max(int(key), 0); p > last {
+		return 0
+	}
+	value, p := short(b, p)
+	if p += max(int(value), 0); p != end-1 || b[p] != 0 {
+		return 0
+	}
+	s.timestampDelta, s.offsetDelta, s.nullKey = int64(timestamp), offset, key < 0
 	return end
 }
 

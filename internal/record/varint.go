@@ -37,6 +37,22 @@ func varint(b []byte) (value int32, n int) {
 	return slowVarint(b)
 }
 
+// tooLong is where [short] says that a varint ends that is longer: behind everything.
+const tooLong = 1 << 30
+
+// short reads a varint of one or two bytes at p, of which both must be in b; the compiler puts it into its callers.
+func short(b []byte, p int) (value int32, next int) {
+	u := uint32(b[p])
+	if u < 0x80 {
+		return int32(u>>1) ^ -int32(u&1), p + 1
+	}
+	if b[p+1] >= 0x80 {
+		return 0, tooLong
+	}
+	u = u&0x7f | uint32(b[p+1])<<7
+	return int32(u>>1) ^ -int32(u&1), p + 2
+}
+
 func slowVarint(b []byte) (value int32, n int) {
 	var u uint32
 	for i := range min(len(b), varintMax) {

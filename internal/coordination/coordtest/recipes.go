@@ -193,7 +193,9 @@ func mirrored(e *env) {
 	copies, ended := make(chan map[string]string), make(chan error, 1)
 	go func() { ended <- mirrorTo(ctx, a, "/m", copies) }()
 	e.equal("at first", <-copies, map[string]string{"/m": "root", "/m/gone": ""})
-	go func() {
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	writing.Go(func() {
 		_, err := b.Txn(e.ctx,
 			coordination.Create("/m/a", nil, persistent), coordination.Create("/m/a/b", []byte("2"), persistent),
 			coordination.Delete("/m/gone", 0), coordination.Create("/outside", nil, persistent))
@@ -204,7 +206,7 @@ func mirrored(e *env) {
 		if err != nil {
 			e.Errorf("txn: %v", err)
 		}
-	}()
+	})
 	want := map[string]string{"/m": "changed", "/m/a": "1", "/m/a/b": "2", "/m/c": ""}
 	for got := map[string]string(nil); !maps.Equal(got, want); {
 		select {

@@ -2,6 +2,7 @@ package coordtest
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 )
@@ -145,13 +146,15 @@ var watchCases = []testCase{
 		e.create(b, "/a", "")
 		w := e.watch(a, "/a", coordination.Node)
 		const last = 500
-		go func() {
+		var writing sync.WaitGroup
+		defer writing.Wait() // the change is seen before whoever made it hears of it
+		writing.Go(func() {
 			for i := 1; i <= last; i++ {
 				if _, err := b.Set(e.ctx, "/a", []byte(strconv.Itoa(i)), coordination.AnyVersion); err != nil {
 					e.Errorf("set: %v", err)
 				}
 			}
-		}()
+		})
 		for {
 			select {
 			case <-w.Events():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -459,7 +458,7 @@ func TestIdleCoordinatorHasNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCoordinator(Options{Partitions: 50})
 		t.Cleanup(c.Close)
-		before := runtime.NumGoroutine()
+		before := goleak.IgnoreCurrent()
 		for partition := range int32(50) {
 			c.Lead(partition, 1, shardtest.New(1))
 		}
@@ -469,9 +468,7 @@ func TestIdleCoordinatorHasNoGoroutines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if after := runtime.NumGoroutine(); after > before {
-			t.Errorf("%d goroutines, %d before", after, before)
-		}
+		goleak.VerifyNone(t, before)
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
@@ -27,7 +29,7 @@ func TestIdleLogIsSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	goroutines := runtime.NumGoroutine()
+	goroutines := goleak.IgnoreCurrent()
 	before := heap()
 	all := make([]*Log, logs)
 	for i := range all {
@@ -52,9 +54,7 @@ func TestIdleLogIsSmall(t *testing.T) {
 	if n := files.Open(); n > 50 {
 		t.Errorf("%d files open", n)
 	}
-	if n := runtime.NumGoroutine(); n > goroutines {
-		t.Errorf("%d goroutines, %d before", n, goroutines)
-	}
+	goleak.VerifyNone(t, goroutines)
 	runtime.KeepAlive(all)
 }
 

@@ -34,6 +34,7 @@ var varying = rules(
 	`\b\d{13}\b`, "TIME",
 	`\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.:,]\d{3}`, "TIME",
 	`\b127\.0\.0\.1:\d+`, "HOST:PORT",
+	`"(\$DATA|/[^"]*/data)"`, `"DIR"`, // of this and of other brokers
 	`\[\d{4}-\d\d-\d\d[^\]]*\]`, "[TIME]",
 	`\b(crc|producerId|position|size): \d+`, "$1: N",
 	`(?m)[ \t]+$`, "",

@@ -31,10 +31,10 @@ func diskErrorFault(d dice, n uint64, p *plan) fault {
 func fullDiskFault(d dice, n uint64, p *plan) fault {
 	id, lasts := someBroker(d, n, p), d.between(50*time.Millisecond, 4*time.Second, "full disk", n)
 	left := int64(d.throw("left", n) % 20000)
-	return fault{kind: "full disk", text: fmt.Sprintf("on broker %d for %v, %d bytes are left", id, lasts, left), do: func(_ context.Context, w *world) {
+	return fault{kind: "full disk", text: fmt.Sprintf("on broker %d for %v, %d bytes are left", id, lasts, left), do: func(ctx context.Context, w *world) {
 		m := w.machines[id]
 		m.limitDisk(left)
-		w.after(lasts, m.freeDisk)
+		w.after(lasts, func() { m.freeDisk(ctx) })
 	}}
 }
 
@@ -63,12 +63,20 @@ func (m *machine) repair(ctx context.Context) {
 func (m *machine) limitDisk(left int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.mu.full = true
 	m.disk.SetLimit(m.disk.Used() + left)
 }
 
-// freeDisk ends limitDisk.
-func (m *machine) freeDisk() {
+// freeDisk ends limitDisk. A broker goes on by itself, unless it has started on the full disk: what it could not open then
+// is its own again after another start.
+func (m *machine) freeDisk(ctx context.Context) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.mu.full = false
 	m.disk.SetLimit(0)
+	restart := m.mu.life != nil && m.mu.life.cramped
+	m.mu.Unlock()
+	if restart {
+		m.crash(true, 1)
+		m.revive(ctx)
+	}
 }

@@ -32,6 +32,7 @@ type machine struct {
 	mu struct {
 		sync.Mutex
 		broken  bool // its disk has had errors
+		full    bool // its disk has a limit
 		lives   int
 		life    *life // nil while it is down
 		retired bool  // it is not started any more
@@ -41,7 +42,8 @@ type machine struct {
 // life is one process of a broker.
 type life struct {
 	machine *machine
-	number  int // of the machine's lives, from 1
+	number  int  // of the machine's lives, from 1
+	cramped bool // it has started on a full disk
 	broker  *broker.Broker
 	// end ends a start that is under way.
 	end context.CancelFunc
@@ -91,7 +93,7 @@ func (m *machine) start(ctx context.Context) error {
 	}
 	w.history.count("lives", 1)
 	m.mu.lives++
-	l.number, m.mu.life = m.mu.lives, l
+	l.number, l.cramped, m.mu.life = m.mu.lives, m.mu.full, l
 	files, boot := m.files, m.boots
 	m.mu.Unlock()
 	b, err := broker.Start(ctx, broker.Options{

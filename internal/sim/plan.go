@@ -52,6 +52,7 @@ var baseProperties = [...]string{
 	"offsets.topic.num.partitions=2", "offsets.topic.replication.factor=3", "offsets.commit.timeout.ms=2000",
 	"replica.high.watermark.checkpoint.interval.ms=1000", "leader.imbalance.check.interval.seconds=7", "controlled.shutdown.retry.backoff.ms=500",
 	"min.insync.replicas=2", "log.initial.task.delay.ms=1000", "auto.create.topics.enable=false",
+	"producer.id.expiration.ms=2147483647",
 }
 
 // newPlan draws the plan of a seed. First it is drawn how many kinds of faults there are, and which, since some bugs
@@ -61,7 +62,7 @@ var baseProperties = [...]string{
 func newPlan(d dice, only string) plan {
 	p := plan{
 		brokers: 3, replicas: 3, properties: baseProperties[:],
-		// Without retention by time: a broker that starts under a clock which is a month ahead deletes what is old by it.
+		// Without retention by time: a broker that starts under a clock which is weeks ahead deletes what is old by it.
 		topic:      [][2]string{{"min.insync.replicas", "2"}, {"segment.ms", "3000"}, {"retention.ms", "-1"}},
 		pace:       d.between(5*time.Millisecond, 60*time.Millisecond, "pace", 0),
 		commitPace: d.between(20*time.Millisecond, 300*time.Millisecond, "commit pace", 0),

@@ -185,12 +185,12 @@ func (w *world) heal(ctx context.Context) {
 	var starting sync.WaitGroup
 	for _, m := range w.machines {
 		m.skew.Store(0)
-		m.freeDisk()
 		if l := m.current(); l != nil {
 			l.eachSession(w.store.ReleaseEvents)
 			l.joinStore()
 		}
 		starting.Go(func() {
+			m.freeDisk(ctx)
 			m.repair(ctx)
 			m.revive(ctx)
 		})

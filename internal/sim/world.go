@@ -132,11 +132,7 @@ func (w *world) live(ctx context.Context) {
 	w.breakThings(ctx)
 	w.heal(ctx)
 	whole := w.awaitWhole(ctx, admin)
-	close(w.stopping)
-	if !whole { // whoever waits for an answer does not get one
-		w.abandon()
-	}
-	w.load.Wait()
+	whole = w.endLoad(ctx, admin, whole)
 	if whole {
 		w.readBack(ctx)
 		w.checkChurn(ctx, admin)
@@ -214,6 +210,27 @@ func (w *world) awaitWhole(ctx context.Context, admin *client) bool {
 		<-time.After(pause)
 	}
 	w.history.violate("%v after all was healed: %v\n%s", recoveryLimit, last, w.stuck(ctx, admin))
+	return false
+}
+
+// endLoad lets the clients end, each when what it is at has worked; false where it does not, or nobody is served anyway.
+func (w *world) endLoad(ctx context.Context, admin *client, served bool) bool {
+	close(w.stopping)
+	ended := make(chan struct{})
+	go func() {
+		w.load.Wait()
+		close(ended)
+	}()
+	if served {
+		select {
+		case <-ended:
+			return true
+		case <-time.After(recoveryLimit):
+			w.history.violate("%v after the cluster was whole somebody is still not served\n%s", recoveryLimit, w.stuck(ctx, admin))
+		}
+	}
+	w.abandon() // whoever waits for an answer does not get one
+	<-ended
 	return false
 }
 

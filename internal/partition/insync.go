@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/metadata"
+	"github.com/barnabas-mq/barnabas/internal/planted"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
 )
 
@@ -71,7 +72,7 @@ func (l *Leader) Propose(heard func(P.BrokerID) time.Duration, now time.Duration
 		}
 		return l.propose(slices.DeleteFunc(slices.Clone(l.inSync), func(id P.BrokerID) bool { return slices.Contains(leaving, id) }),
 			"a replica lags behind")
-	case l.eligible && !l.UnderMinimum():
+	case l.eligible && !l.UnderMinimum() && !planted.In(planted.StaleEligible):
 		return l.propose(l.inSync, "records are to be committed without the eligible replicas")
 	}
 	return nil

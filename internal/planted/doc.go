@@ -4,6 +4,9 @@
 //	go test -tags planted ./internal/sim -run TestPlantedBugsAreFound
 //	BARNABAS_PLANTED='open shard' go test -tags planted ./internal/sim -run TestSeeds -seed 1 -seeds 50
 //
+// Each has a kind of faults in the simulator that tells its story. With only those faults the first or the second seed
+// finds it, from 1, 1001, 2001 and 3001 on; SameEpoch, whose brokers are killed with no story behind it, took up to four.
+//
 // Without the build tag there are none, and the compiler leaves nothing of the places that ask.
 package planted
 
@@ -23,7 +26,8 @@ const (
 	WatermarkCut Bug = "watermark cut"
 	// OldLife takes a replica into the in-sync set for what an earlier life of its broker had.
 	OldLife Bug = "old life"
-	// StaleEligible keeps replicas eligible as leaders while records are committed without them.
+	// StaleEligible keeps replicas eligible as leaders while records are committed without them: the leader neither waits
+	// until they are forgotten nor asks for that, and the controller keeps them when the in-sync set grows again.
 	StaleEligible Bug = "stale eligible"
 	// OpenShard lets a coordinator answer from records that may still be cut.
 	OpenShard Bug = "open shard"

@@ -43,6 +43,7 @@ var kinds = [...]struct {
 	{"client cut", clientCutFault}, {"all expire", allExpireFault}, {"store gone", storeGoneFault}, {"late events", lateEventsFault},
 	{"disk error", diskErrorFault}, {"full disk", fullDiskFault}, {"clock", clockFault}, {"reassignment", reassignFault},
 	{"minimum", minimumFault}, {"churn", churnFault}, {"old life", oldLifeFault}, {"coordinators fail", openShardFault},
+	{"followers lag", laggingFault}, {"leaders fail", inTurnFault}, {"eligible", eligibleFault},
 }
 
 // baseProperties make everything happen within seconds.
@@ -68,7 +69,7 @@ func newPlan(d dice, only string) plan {
 		commitPace: d.between(20*time.Millisecond, 300*time.Millisecond, "commit pace", 0),
 		length:     d.between(8*time.Second, 25*time.Second, "length", 0),
 	}
-	if d.chance(0.6, "groups", 0) {
+	if d.chance(0.6, "groups", 0) || only == "coordinators fail" {
 		p.groups = 3
 	}
 	if d.chance(0.2, "five brokers", 0) {

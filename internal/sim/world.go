@@ -41,6 +41,8 @@ type world struct {
 	// anything any more.
 	healed, stopping, over chan struct{}
 	giveUp                 sync.Once // closes over
+	// telling says that a story is being told, see tell.
+	telling atomic.Bool
 	// load counts the clients, ending the goroutines of lives that are over.
 	load, ending sync.WaitGroup
 }

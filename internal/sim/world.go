@@ -305,8 +305,12 @@ func (w *world) compareDisks() {
 	from := map[place]string{}
 	for _, m := range w.machines {
 		found := w.history.scanDisk(m)
+		var stays [partitions]bool
+		for partition := range stays {
+			stays[partition] = w.assigned(int32(partition), m)
+		}
 		for _, at := range sortedPlaces(found) {
-			if !w.assigned(at.partition, m) {
+			if !stays[at.partition] {
 				continue // what was moved away while the machine was down
 			}
 			if other, ok := all[at]; ok && other != found[at] {

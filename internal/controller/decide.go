@@ -237,7 +237,7 @@ type decided struct {
 }
 
 // decideAll decides about many partitions, counting leaders as it goes. It leaves c.loads as they were.
-// stuck lists the partitions that only an unclean election could help.
+// stuck lists the partitions that only an unclean election could help, and for which it would find somebody.
 func decideAll(c cluster, partitions []P.TopicPartition) (all []decided, stuck []P.TopicPartition) {
 	c.loads = c.loads.clone()
 	for _, tp := range partitions {
@@ -250,7 +250,7 @@ func decideAll(c cluster, partitions []P.TopicPartition) (all []decided, stuck [
 		if v.next != nil {
 			all = append(all, decided{TopicPartition: tp, topicID: topic.ID, from: p, to: v.next, why: v.why})
 		}
-		if v.stuck {
+		if v.stuck && len(c.able(p, p.Replicas)) > 0 {
 			stuck = append(stuck, tp)
 		}
 	}

@@ -16,11 +16,12 @@ import (
 //	                       │
 //	                       └──▶ over: of the replicas that live, the longest log leads, and records may be lost
 //
-// The time begins when this controller finds the partition so, whether or not its topic allows an unclean election: who
-// allows it later has waited already. The next controller begins again. A command (ElectLeaders) waits for nobody who is
-// missing.
+// The time begins when this controller finds the partition so and one of its replicas lives: as long as none does, nobody is
+// kept waiting, and of several machines that come back after a power cut the first one must not win for having been
+// quickest. It counts whether or not the topic allows an unclean election: who allows it later has waited already. The next
+// controller begins again. A command (ElectLeaders) waits for nobody who is missing.
 
-// waiting are the deadlines of partitions that nobody may lead.
+// waiting are the deadlines of partitions that nobody may lead, although a replica lives.
 type waiting map[P.TopicPartition]time.Time
 
 // note begins the wait of the partitions among those that were decided about that are stuck, and ends that of the others.

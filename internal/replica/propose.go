@@ -75,20 +75,35 @@ func (q *proposals) take() []sentProposal {
 	return batch
 }
 
+// refusal is the partitions whose proposals were refused together, which are looked at again when their hold-off is over.
+type refusal struct {
+	due        time.Time
+	partitions []*Partition
+}
+
+// refusals are in the order in which they are due.
+type refusals []refusal
+
+// next is readable when the first one is due; nil where there is none.
+func (r refusals) next() <-chan time.Time {
+	if len(r) == 0 {
+		return nil
+	}
+	return time.After(time.Until(r[0].due))
+}
+
 // sendProposals sends proposals until ctx ends.
 func (r *Replicas) sendProposals(ctx context.Context) {
 	pause := time.Duration(0)
-	var later <-chan time.Time
-	var refused []*Partition // to be looked at then
+	var refused refusals
 	for {
 		select {
 		case <-r.options.proposals.wake:
-		case <-later:
-			later = nil
-			for _, p := range refused {
+		case <-refused.next():
+			for _, p := range refused[0].partitions {
 				p.checkFollowers()
 			}
-			refused = nil
+			refused = refused[1:]
 		case <-ctx.Done():
 			return
 		}
@@ -97,8 +112,8 @@ func (r *Replicas) sendProposals(ctx context.Context) {
 			continue
 		}
 		again, no := r.sendBatch(ctx, batch)
-		if refused = append(refused, no...); len(refused) > 0 && later == nil {
-			later = time.After(partition.HoldOff)
+		if len(no) > 0 {
+			refused = append(refused, refusal{time.Now().Add(partition.HoldOff), no})
 		}
 		if len(again) == 0 {
 			pause = 0

@@ -197,6 +197,37 @@ func TestRefusedReplicaIsProposedAgain(t *testing.T) {
 	})
 }
 
+// Of two partitions that are refused one soon after the other, each is proposed again when its own hold-off is over.
+func TestRefusedOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newProposing(t, true)
+		defer c.stop()
+		order := c.order("u", metadata.Lead, 4, 1)
+		order.State.Replicas, order.State.Epoch = []protocol.BrokerID{1, 2}, 6
+		for _, err := range c.tell(order) {
+			t.Fatal(err)
+		}
+		second, err := c.Partition(tp("u"))
+		c.must(err)
+		c.fetches(0)
+		c.answer(<-c.asked, protocol.IneligibleReplica, 0)
+		<-time.After(partition.HoldOff / 2)
+		c.must(second.Followed(context.Background(), partition.Fetch{Replica: 2, Epoch: 22}, 4))
+		c.answer(<-c.asked, protocol.IneligibleReplica, 0)
+		began := time.Now()
+		for _, want := range []string{"t", "u"} {
+			q := <-c.asked
+			if got := q.Topics[0].TopicID; got != c.id(want) {
+				t.Errorf("asks for %v, want %s", got, want)
+			}
+			c.answer(q, protocol.None, 7, 1, 2)
+		}
+		if waited := time.Since(began); waited < partition.HoldOff || waited > 2*partition.HoldOff {
+			t.Errorf("the second one is asked for again after %v, want about %v", waited, partition.HoldOff)
+		}
+	})
+}
+
 // A replica that hangs outside of the in-sync set holds records up for as long as it may lag, and then no longer,
 // although nothing is appended and nobody fetches.
 func TestWatermarkDoesNotWaitForEver(t *testing.T) {

@@ -115,11 +115,11 @@ func (c *Controller) Waits() []Wait {
 	return nil
 }
 
-// publishWaits lets others see the deadlines of those topics that allow an unclean election.
+// publishWaits lets others see the deadlines of those topics that allow an unclean election, and are not being deleted.
 func (t *term) publishWaits() {
 	var waits []Wait
 	for _, tp := range sorted(t.cluster.waiting) {
-		if deadline := t.cluster.waiting[tp]; t.unclean[tp.Topic] && deadline.After(t.cluster.now) {
+		if deadline := t.cluster.waiting[tp]; t.unclean[tp.Topic] && t.deletions[tp.Topic] == nil && deadline.After(t.cluster.now) {
 			waits = append(waits, Wait{tp, deadline})
 		}
 	}

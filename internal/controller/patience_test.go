@@ -97,3 +97,23 @@ func TestUncleanElectionAllowedLater(t *testing.T) {
 		}
 	})
 }
+
+// No election is held for a topic that is being deleted, however long its deletion takes.
+func TestUncleanElectionOfADeletedTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, one := lonely(t, true)
+		if r := one.DeleteTopics(t.Context(), []TopicRef{{Name: "t"}})[0]; r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		<-time.After(lookAtStuck)
+		synctest.Wait()
+		if waits := one.Waits(); len(waits) != 0 {
+			t.Errorf("waiting for %v", waits)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if p := one.Image().Partition(P.TopicPartition{Topic: "t"}); p != nil && p.Leader != P.NoBroker {
+			t.Errorf("%+v", p)
+		}
+	})
+}

@@ -76,6 +76,36 @@ func TestUncleanElectionIsAvoided(t *testing.T) {
 	})
 }
 
+// While no replica lives nothing is waited for. The first one that is back waits for the others.
+func TestUncleanElectionWaitsForWhoIsSlowToReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, brokers := three(t)
+		one, tp := brokers[0].controller, P.TopicPartition{Topic: "t"}
+		assign(t, one, "t", []P.BrokerID{3, 2})
+		inSync(t, one, tp, 3)
+		allowUnclean(t, one)
+		brokers[2].stop()
+		<-time.After(20 * time.Second)
+		brokers[1].stop()
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if waits := one.Waits(); len(waits) != 0 {
+			t.Errorf("waiting for %v", waits)
+		}
+		c.start(2, false, znode.StopKilled)
+		<-time.After(30*time.Second - 1)
+		synctest.Wait()
+		if p := one.Image().Partition(tp); p.Leader != P.NoBroker || len(one.Waits()) != 1 {
+			t.Errorf("before the time is over: %+v, waiting for %v", p, one.Waits())
+		}
+		<-time.After(1)
+		synctest.Wait()
+		if p := one.Image().Partition(tp); p.Leader != 2 || !p.Recovering {
+			t.Errorf("when it is over: %+v", p)
+		}
+	})
+}
+
 // An operator who gives up what is lost is heard soon, through whatever the topic's property was changed, and does not
 // wait for what has been waited for already.
 func TestUncleanElectionAllowedLater(t *testing.T) {

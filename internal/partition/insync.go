@@ -10,7 +10,7 @@ import (
 )
 
 // HoldOff is for how long a replica is not proposed again that the controller has just refused, and nothing is where it
-// knows another state. It may be that a broker has restarted, and the controller has not heard of it yet. A follower that
+// knows another state or refuses who is in the set. It may be that a broker has restarted, and the controller has not heard of it yet. A follower that
 // waits for records says nothing more by itself, so that the driver asks for a proposal then.
 const HoldOff = 500 * time.Millisecond
 
@@ -160,12 +160,13 @@ func (l *Leader) adopt(state *metadata.Partition, now time.Duration) {
 }
 
 // refuse goes back to the confirmed set. An earlier copy of the proposal that got no answer cannot come true
-// any more: it would be refused for the same reason.
+// any more: it would be refused for the same reason. Where nobody was to join, it is for somebody who stays in the set, and
+// whatever is proposed next would be refused as well.
 func (l *Leader) refuse(p *Proposal, now time.Duration) {
-	l.pending, l.wide = nil, l.inSync
+	l.pending, l.wide, l.silent = nil, l.inSync, now+HoldOff
 	for i := range l.followers {
 		if f := &l.followers[i]; slices.Contains(ids(p.InSync), f.id) && !slices.Contains(l.inSync, f.id) {
-			f.refused = now + HoldOff
+			f.refused, l.silent = now+HoldOff, 0
 		}
 	}
 	l.advance(now)

@@ -32,7 +32,8 @@ type Leader struct {
 	proposals int       // how many were made
 	pending   *Proposal // in flight
 	// silent is until when nothing is proposed, since the controller has said that this epoch, or what is known of it, is
-	// over. It is about to say more; but it may have done so before, or have been another one that knew less.
+	// over, or refuses a member that stays. It is about to say more; but it may have done so before, or have been another
+	// one that knew less.
 	silent time.Duration
 }
 

@@ -197,6 +197,28 @@ func TestRefusedReplicaIsProposedAgain(t *testing.T) {
 	})
 }
 
+// A controller that does not let a member go, as another one has just restarted, is not asked again and again meanwhile.
+func TestRefusedLeaveIsNotAskedForAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newProposing(t, true)
+		defer c.stop()
+		c.fetches(0)
+		c.answer(<-c.asked, protocol.None, 7, 1, 2)
+		c.write(c.p, 1, AcksLeader)
+		q := <-c.asked
+		if got := q.Topics[0].Partitions[0]; len(got.NewEpochISR) != 1 {
+			t.Errorf("asks for %+v, want broker 1 alone", got.NewEpochISR)
+		}
+		c.answer(q, protocol.IneligibleReplica, 0)
+		began := time.Now()
+		c.answer(<-c.asked, protocol.None, 8, 1)
+		if waited := time.Since(began); waited < partition.HoldOff || waited > 2*partition.HoldOff {
+			t.Errorf("asks again after %v, want about %v", waited, partition.HoldOff)
+		}
+		c.wantInSync(1)
+	})
+}
+
 // Of two partitions that are refused one soon after the other, each is proposed again when its own hold-off is over.
 func TestRefusedOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

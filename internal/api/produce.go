@@ -107,10 +107,10 @@ type committing struct {
 
 // Run is the second phase, see [server.Phase].
 func (c *committing) Run(s *server.Sleep, why server.Why) *server.Response {
-	switch {
-	case why&server.Begun != 0:
+	if why&server.Begun != 0 {
 		c.begin(s)
-	case why&server.TimeUp != 0:
+	}
+	if why&server.TimeUp != 0 { // which a short time may be before the wait has begun
 		c.giveUp(context.DeadlineExceeded)
 	}
 	if why&server.Ended != 0 {

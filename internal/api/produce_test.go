@@ -11,6 +11,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
+	"github.com/barnabas-mq/barnabas/internal/server"
 )
 
 // produced is the answer for the only partition of a request.
@@ -103,6 +104,27 @@ func TestAcksAllTimesOutByPartition(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What ends a wait is not lost where it comes before the wait has begun, as a timeout of 0 may.
+func TestAcksAllThatEndsBeforeItBegins(t *testing.T) {
+	for why, want := range map[server.Why]protocol.Code{
+		server.TimeUp: protocol.RequestTimedOut, server.Ended: protocol.NotLeaderOrFollower,
+	} {
+		s := newStage(t)
+		s.lead("t", 1, false)
+		q := s.producing("t", -1, records(1))
+		var response *server.Response
+		asleep := server.NewSleep(s.begin(q).Phase, func(r *server.Response, _ any) { response = r })
+		asleep.Post(why)
+		asleep.Begin(0)
+		if response == nil {
+			t.Fatalf("it waits on after %v, and nothing else will end it", want)
+		}
+		if got := produced(decoded(s, q, response).(*kmsg.ProduceResponse)); protocol.Code(got.ErrorCode) != want {
+			t.Errorf("%v, want %v", protocol.Code(got.ErrorCode), want)
+		}
 	}
 }
 

@@ -303,15 +303,15 @@ func (c *Conn) drain(w *sender) error {
 	}
 }
 
-// drainNow is drain for somebody who must not wait for the peer. What is large, and what the socket does not take at
-// once, is left to a goroutine.
+// drainNow is drain for somebody who must not wait for the peer. What is large, what the socket does not take at once, and
+// what comes while it writes, is left to a goroutine: it writes once.
 func (c *Conn) drainNow(w *sender) {
-	for {
+	for wrote := false; ; {
 		c.mu.Lock()
 		head := c.mu.head
 		ready := head != nil && head.done
 		switch {
-		case ready && w.fits(head):
+		case ready && !wrote && w.fits(head):
 			s := c.mu.pop()
 			c.pokeLocked()
 			c.mu.Unlock()
@@ -330,7 +330,7 @@ func (c *Conn) drainNow(w *sender) {
 			if err != nil {
 				_ = c.broken(err) // it ends the connection
 			}
-			if !left || err != nil {
+			if wrote = !left || err != nil; wrote {
 				continue
 			}
 		}

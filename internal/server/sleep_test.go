@@ -196,6 +196,48 @@ func TestAStuckPeerHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// pipelined is the transport of a peer that goes on asking: whenever something is written to it, its reader has left
+// the next answer in the queue.
+type pipelined struct {
+	transport
+	conn         *Conn
+	writes, more int // in writeNow
+}
+
+func (p *pipelined) writeNow(b []byte) (int, error) {
+	n, err := p.transport.writeNow(b)
+	if p.writes++; p.more > 0 {
+		p.more--
+		p.conn.acceptor.counters.inFlight.Add(1)
+		p.conn.mu.Lock()
+		p.conn.mu.push(&slot{response: text("more"), done: true})
+		p.conn.mu.Unlock()
+	}
+	return n, err
+}
+
+// Who wakes a request writes once: a peer that goes on asking does not make it its writer for good.
+func TestAPeerThatGoesOnAskingHoldsNobodyUp(t *testing.T) {
+	p, peer := newSleeper("a"), &pipelined{more: 10}
+	c := dial(t, start(t, Options{Handler: func(ctx context.Context, c *Conn, f *Frame) Reply {
+		if string(f.Bytes) == "begin" {
+			peer.transport, peer.conn, c.transport = c.transport, c, peer
+		}
+		return sleepers(p)(ctx, c, f)
+	}}))
+	c.send("begin")
+	c.expect("begin")
+	c.send("a")
+	s := <-p.sleep
+	p.sleep <- s
+	eventually(t, "sleep", func() bool { return s.events.Load() == 0 }) // else its reader would answer
+	p.wake()
+	if peer.writes != 1 {
+		t.Errorf("who woke it wrote %d times", peer.writes)
+	}
+	c.expect("a", "more")
+}
+
 // However many wake a request at a time, it runs once at a time, misses nothing, and is answered once.
 func TestManyWakeOneSleep(t *testing.T) {
 	const rounds, wakers = 200, 4

@@ -116,7 +116,7 @@ func TestAcksAllThatEndsBeforeItBegins(t *testing.T) {
 		s.lead("t", 1, false)
 		q := s.producing("t", -1, records(1))
 		var response *server.Response
-		asleep := server.NewSleep(s.begin(q).Phase, func(r *server.Response, _ any) { response = r })
+		asleep := server.NewSleep(s.begin(q).Phase, func(r *server.Response, _ *server.Bug) { response = r })
 		asleep.Post(why)
 		asleep.Begin(0)
 		if response == nil {

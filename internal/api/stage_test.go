@@ -179,9 +179,9 @@ func finished[R kmsg.Response](s *stage, q kmsg.Request, reply server.Reply) R {
 // sleep begins the second phase of a request that sleeps; its answer comes out of the channel.
 func (s *stage) sleep(reply server.Reply) <-chan *server.Response {
 	answer := make(chan *server.Response, 1)
-	asleep := server.NewSleep(reply.Phase, func(r *server.Response, bug any) {
+	asleep := server.NewSleep(reply.Phase, func(r *server.Response, bug *server.Bug) {
 		if bug != nil {
-			s.t.Errorf("a phase panicked: %v", bug)
+			s.t.Errorf("a phase panicked: %v\n%s", bug.Panic, bug.Stack)
 		}
 		answer <- r
 	})

@@ -130,16 +130,16 @@ func (c *Conn) call(f *Frame) (reply Reply, ok bool) {
 func (c *Conn) recovered(phase string, ok *bool) {
 	if r := recover(); r != nil {
 		*ok = false
-		c.logBug(phase, r)
+		c.logBug(phase, &Bug{Panic: r, Stack: debug.Stack()})
 	}
 }
 
 // logBug logs what a handler's phase has panicked with.
-func (c *Conn) logBug(phase string, bug any) {
+func (c *Conn) logBug(phase string, bug *Bug) {
 	c.server.options.Logger.Error("panic in a request; its connection is closed",
 		slog.String("phase", phase), slog.Uint64("connection", c.ID), slog.String("listener", c.Listener),
-		slog.String("remote", c.RemoteAddr.String()), slog.String("panic", fmt.Sprint(bug)),
-		slog.String("stack", string(debug.Stack())))
+		slog.String("remote", c.RemoteAddr.String()), slog.String("panic", fmt.Sprint(bug.Panic)),
+		slog.String("stack", string(bug.Stack)))
 }
 
 // enqueue gives a waiting answer its place; false where it must not wait, see [Ended].
@@ -167,7 +167,7 @@ func (c *Conn) wait(s *slot, phase func(context.Context) *Response, timeout time
 // begin gives a phase that sleeps its place in the queue, and runs it for the first time.
 func (c *Conn) begin(reply Reply) {
 	s := &slot{hold: reply.Hold, close: reply.Close}
-	s.sleep = newSleep(&c.server.alarms, reply.Phase, func(r *Response, bug any) { c.finish(s, r, bug) })
+	s.sleep = newSleep(&c.server.alarms, reply.Phase, func(r *Response, bug *Bug) { c.finish(s, r, bug) })
 	if !c.enqueue(s) {
 		s.sleep.Post(Ended)
 	}
@@ -178,7 +178,7 @@ func (c *Conn) begin(reply Reply) {
 }
 
 // finish brings the answer of a phase that slept. Whoever has woken it has other things to do than to wait for the peer.
-func (c *Conn) finish(s *slot, response *Response, bug any) {
+func (c *Conn) finish(s *slot, response *Response, bug *Bug) {
 	if bug != nil {
 		c.logBug("second phase", bug)
 		c.kill(endPanic)

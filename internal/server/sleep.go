@@ -1,6 +1,7 @@
 package server
 
 import (
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 )
@@ -44,7 +45,7 @@ const (
 //	                  └─ Run: an answer ─▶ done            who finds it running leaves the reason, and goes on
 type Sleep struct {
 	phase  Phase
-	done   func(r *Response, bug any)
+	done   func(r *Response, bug *Bug)
 	events atomic.Uint32 // of Why, those that Run has not been told yet
 	again  *time.Timer   // of WakeAfter; nil before that. Whoever runs the phase owns it
 
@@ -54,12 +55,18 @@ type Sleep struct {
 	place int
 }
 
+// Bug is what a phase has panicked with.
+type Bug struct {
+	Panic any
+	Stack []byte // where
+}
+
 // NewSleep makes one that has not begun. done is called once, with the answer, or with what Run panicked with.
-func NewSleep(phase Phase, done func(r *Response, bug any)) *Sleep {
+func NewSleep(phase Phase, done func(r *Response, bug *Bug)) *Sleep {
 	return newSleep(new(alarms), phase, done)
 }
 
-func newSleep(a *alarms, phase Phase, done func(r *Response, bug any)) *Sleep {
+func newSleep(a *alarms, phase Phase, done func(r *Response, bug *Bug)) *Sleep {
 	s := &Sleep{phase: phase, done: done, alarms: a}
 	s.events.Store(uint32(running | Begun))
 	return s
@@ -112,10 +119,10 @@ func (s *Sleep) run() {
 }
 
 // step runs the phase once. A panic in it is nothing of whoever has woken it.
-func (s *Sleep) step(why Why) (response *Response, bug any) {
+func (s *Sleep) step(why Why) (response *Response, bug *Bug) {
 	defer func() {
-		if bug = recover(); bug != nil {
-			response = nil
+		if r := recover(); r != nil {
+			response, bug = nil, &Bug{Panic: r, Stack: debug.Stack()}
 		}
 	}()
 	return s.phase.Run(s, why), nil

@@ -121,7 +121,7 @@ func TestPanicOfAPhaseIsItsConnections(t *testing.T) {
 	bad := phase(func(_ *Sleep, why Why) *Response {
 		switch {
 		case why&Woken != 0:
-			panic("ouch")
+			ouch()
 		case why&Ended != 0:
 			return text("")
 		}
@@ -145,10 +145,15 @@ func TestPanicOfAPhaseIsItsConnections(t *testing.T) {
 	awake.send("wake", "wake not")
 	awake.expect("woken")
 	asleep.expectEnd()
-	if !strings.Contains(log.String(), "ouch") {
-		t.Errorf("the log says nothing of it: %s", log.String())
+	for _, said := range []string{"panic=ouch ", "server.ouch("} {
+		if !strings.Contains(log.String(), said) {
+			t.Errorf("the log does not say %q: %s", said, log.String())
+		}
 	}
 }
+
+// ouch is where a phase panics.
+func ouch() { panic("ouch") }
 
 // phase is a function as a [Phase].
 type phase func(s *Sleep, why Why) *Response
@@ -254,7 +259,7 @@ func TestManyWakeOneSleep(t *testing.T) {
 				return nil
 			}
 			return text("")
-		}), func(*Response, any) {
+		}), func(*Response, *Bug) {
 			done.Add(1)
 			answered <- struct{}{}
 		})
@@ -286,7 +291,7 @@ func TestWakeAfter(t *testing.T) {
 			}
 			s.WakeAfter(time.Duration(runs) * time.Second)
 			return nil
-		}), func(*Response, any) { answered <- time.Since(began) })
+		}), func(*Response, *Bug) { answered <- time.Since(began) })
 		s.Begin(0)
 		if took := <-answered; took != 6*time.Second {
 			t.Errorf("answered after %v, want 1 + 2 + 3 s", took)
@@ -311,7 +316,7 @@ func TestAlarms(t *testing.T) {
 					late <- time.Since(began) - after
 				}
 				return text("")
-			}), func(*Response, any) {})
+			}), func(*Response, *Bug) {})
 			s.Begin(after)
 			if i%3 == 0 {
 				s.Post(Ended)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
 // closersPerDirectory is how many logs of a directory are closed at a time, at least. Where each is synced by itself, it
@@ -105,13 +105,12 @@ func (s *Set) closeLogs(ctx context.Context, d *directory) (dirty []string, err 
 			changed++
 		}
 	}
-	c := closing{set: s, ctx: ctx, directory: d, close: (*log.Log).CloseClean, total: len(logs)}
-	together := d.volume != nil && changed > syncedAlone
-	if together {
-		c.close = (*log.Log).CloseWritten
+	c := closing{set: s, ctx: ctx, directory: d, total: len(logs)}
+	if changed > syncedAlone {
+		c.volume = d.volume
 	}
 	c.all(logs)
-	if together {
+	if c.volume != nil {
 		c.syncVolume()
 	}
 	if c.late > 0 {
@@ -126,14 +125,14 @@ type closing struct {
 	set       *Set
 	ctx       context.Context
 	directory *directory
-	close     func(*log.Log) error
+	volume    vfs.Volume // that syncs the logs; nil where each is synced by itself
 	total     int
 
-	mu     sync.Mutex
-	closed []*entry
-	dirty  []string // folders of those that could not be closed cleanly
-	late   int      // how many of them only for want of time
-	err    error
+	mu      sync.Mutex
+	written []*entry // closed, and clean when the volume is synced
+	dirty   []string // folders of those that could not be closed cleanly
+	late    int      // how many of them only for want of time
+	err     error
 }
 
 // errLate is why a log was not closed cleanly when time was up.
@@ -162,7 +161,6 @@ func (c *closing) note(e *entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.closed = append(c.closed, e)
 		return
 	}
 	c.dirty = append(c.dirty, e.partition.String())
@@ -187,15 +185,32 @@ func (c *closing) one(e *entry) (err error) {
 		return err
 	}
 	defer c.set.recovered("closing "+e.partition.String(), &err)
-	return c.set.report(e.dir, c.close(e.log))
+	if !c.syncedByVolume(e) {
+		return c.set.report(e.dir, e.log.CloseClean())
+	}
+	if err := c.set.report(e.dir, e.log.CloseWritten()); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written = append(c.written, e)
+	return nil
+}
+
+// syncedByVolume reports whether a sync of the volume covers a log: an operator may have mounted another one at its folder.
+func (c *closing) syncedByVolume(e *entry) bool {
+	if c.volume == nil {
+		return false
+	}
+	held, err := c.volume.Holds(e.log.Dir())
+	return held && err == nil
 }
 
 // syncVolume makes the logs clean that were only written, all or none. Nothing can cut the sync short: where time is
 // up before its end, it is left behind.
 func (c *closing) syncVolume() {
 	done := make(chan error, 1)
-	volume := c.directory.volume
-	go func() { done <- volume.Sync() }()
+	go func() { done <- c.volume.Sync() }()
 	var err error
 	select {
 	case err = <-done:
@@ -203,21 +218,18 @@ func (c *closing) syncVolume() {
 	case <-c.ctx.Done():
 		err = errLate
 	}
-	written := c.closed
-	c.closed = nil
-	for _, e := range written {
+	for _, e := range c.written {
 		switch {
 		case err == nil:
 			e.log.Synced()
 		case e.log.Changed():
 			c.dirty = append(c.dirty, e.partition.String())
+			if err == errLate {
+				c.late++
+			}
 		}
 	}
-	switch err {
-	case nil:
-	case errLate:
-		c.late = len(c.dirty)
-	default:
+	if err != nil && err != errLate {
 		c.err = errors.Join(c.err, err)
 	}
 }

@@ -2,8 +2,10 @@ package logdir
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -40,6 +42,26 @@ func TestSyncsOfAStop(t *testing.T) {
 		if clean, _, err := readMarker(f, "/data"); err != nil || !clean {
 			t.Errorf("%d logs: no marker of a clean stop: %v", logs, err)
 		}
+	}
+}
+
+// A log whose folder is on another volume is synced by itself.
+func TestStopOfALogOnAnotherVolume(t *testing.T) {
+	f := vfs.NewFaulty(vfs.NewMemory())
+	_, s := changedLogs(t, f, syncedAlone+1)
+	var synced sync.Map
+	f.Inject(vfs.Fault{Op: vfs.OpHolds, Path: "/data/t-3", Err: syscall.EXDEV})
+	f.Inject(vfs.Fault{Op: vfs.OpSync, Path: "*.log", Hook: func(_ vfs.Op, path string) { synced.Store(filepath.Dir(path), true) }})
+	stop(t, s)
+	var folders []string
+	for folder := range synced.Range {
+		folders = append(folders, folder.(string))
+	}
+	if !slices.Equal(folders, []string{"/data/t-3"}) {
+		t.Errorf("synced by themselves: %v, want /data/t-3", folders)
+	}
+	if clean, _, err := readMarker(f, "/data"); err != nil || !clean {
+		t.Errorf("no marker of a clean stop: %v", err)
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	OpStat    Op = "stat"
 	OpLock    Op = "lock"
 	OpSpace   Op = "space"
+	OpHolds   Op = "holds"
 
 	OpCreate      Op = "create"
 	OpWrite       Op = "write"
@@ -299,6 +300,14 @@ func (v *faultyVolume) Sync() error {
 		return err
 	}
 	return v.Volume.Sync()
+}
+
+// Holds asks the volume below; see [Volume].
+func (v *faultyVolume) Holds(name string) (bool, error) {
+	if _, err := v.fs.pass(OpHolds, name); err != nil {
+		return false, err
+	}
+	return v.Volume.Holds(name)
 }
 
 // Lock takes an exclusive lock on name; see [FS].

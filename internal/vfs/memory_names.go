@@ -121,6 +121,12 @@ func (v memoryVolume) Sync() error {
 	return nil
 }
 
+// Holds is true of all that exists; see [Volume].
+func (v memoryVolume) Holds(name string) (bool, error) {
+	_, err := v.memory.Stat(name)
+	return err == nil, err
+}
+
 // Close does nothing: nothing is open.
 func (memoryVolume) Close() error { return nil }
 

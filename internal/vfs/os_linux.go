@@ -27,7 +27,10 @@ func lockDescriptor(fd int) error {
 }
 
 // volume is a directory whose file system syncfs syncs.
-type volume struct{ *osFile }
+type volume struct {
+	*osFile
+	device uint64
+}
 
 // openVolume knows the file systems of disks whose syncfs writes everything and waits for it. Of others, such as those
 // of networks and in user space, some leave out what only a sync of the file itself asks their server for.
@@ -51,7 +54,19 @@ func openVolume(name string) (Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	return volume{f}, nil
+	var directory unix.Stat_t
+	if err := f.call("stat", func(fd int) error { return unix.Fstat(fd, &directory) }); err != nil {
+		_ = f.Close() // nothing was written through it
+		return nil, err
+	}
+	return volume{f, directory.Dev}, nil
+}
+
+// Holds compares device numbers. A subvolume of btrfs has its own, and counts as another volume although syncfs covers it.
+func (v volume) Holds(name string) (bool, error) {
+	var st unix.Stat_t
+	err := again(func() error { return unix.Stat(name, &st) })
+	return err == nil && st.Dev == v.device, pathError("stat", name, err)
 }
 
 // syncfsTells reports whether syncfs fails where data could not be stored: from Linux 5.8 on.

@@ -1,6 +1,7 @@
 package vfs_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,19 @@ func TestOSAllocations(t *testing.T) {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
+}
+
+// TestOSVolumeEndsAtMounts asks for /proc, which is mounted below the root wherever that can be synced as a whole.
+func TestOSVolumeEndsAtMounts(t *testing.T) {
+	v, err := vfs.OS().OpenVolume("/")
+	if errors.Is(err, errors.ErrUnsupported) {
+		return
+	}
+	must(t, err)
+	if held, err := v.Holds("/proc"); held || err != nil {
+		t.Errorf("the root's volume holds /proc: %v, %v", held, err)
+	}
+	must(t, v.Close())
 }
 
 // TestOSLockBetweenProcesses has a second process of this test try the lock.

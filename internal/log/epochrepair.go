@@ -48,9 +48,12 @@ type epochFix struct {
 	right protocol.LeaderEpoch
 }
 
-// see takes the next batch in and settles the one before.
+// see takes the next batch in and settles the one before. A message of formats 0 and 1 ends the epochs, as it did when it
+// was appended (see [Log.endEpochs]): the file need not say so yet.
 func (r *epochRepair) see(s *segment, position int64, h *record.Header) {
 	if h.Magic < magicBatch {
+		r.settle(0, false)
+		r.last, r.prev, r.list = seenBatch{}, protocol.NoLeaderEpoch, r.list.behind(h.LastOffset)
 		return
 	}
 	r.settle(h.LeaderEpoch, true)
@@ -145,7 +148,8 @@ func (l *Log) restoreEpochs(o *Options) error {
 //	segments   0: epoch 3 ... | 4711: epoch 3 ... | 9000: epoch 5 ... | 12000: epoch 6
 //	walked     no             | yes               | yes               | yes, as it is the last
 //
-// A segment whose first epoch is that of the next one's first batch has no other in it: it costs one read.
+// A segment whose first epoch is that of the next one's first batch has no other in it: it costs one read. So does one that
+// begins with a message of formats 0 and 1, as the next one does. Those have no epoch, and end all before.
 func (l *Log) findEpochs(list segments, limit protocol.Offset) (epochs, error) {
 	var found epochs
 	for i, s := range list {
@@ -154,7 +158,16 @@ func (l *Log) findEpochs(list segments, limit protocol.Offset) (epochs, error) {
 			return nil, err
 		}
 		first, base, err := l.firstEpoch(s, f)
-		if err == nil && first >= 0 && base < limit {
+		switch {
+		case err != nil || base >= limit:
+		case first < 0 && base >= 0:
+			var follow bool
+			if follow, err = l.beginsWithMessage(list[i+1:]); err == nil && !follow {
+				found, err = l.walkEpochs(s, f, nil, limit)
+			} else {
+				found = nil
+			}
+		case first >= 0:
 			found, _ = found.assign(first, base)
 			next := protocol.NoLeaderEpoch
 			if i+1 < len(list) {
@@ -172,15 +185,29 @@ func (l *Log) findEpochs(list segments, limit protocol.Offset) (epochs, error) {
 	return found, nil
 }
 
-// firstEpoch is the epoch of the first batch of a segment and where it begins; NoLeaderEpoch where there is
-// none.
+// beginsWithMessage reports whether the first of these segments begins with a message of formats 0 and 1.
+func (l *Log) beginsWithMessage(list segments) (bool, error) {
+	if len(list) == 0 {
+		return false, nil
+	}
+	f, err := l.open(list[0])
+	if err != nil {
+		return false, err
+	}
+	defer f.release()
+	epoch, base, err := l.firstEpoch(list[0], f)
+	return epoch < 0 && base >= 0, err
+}
+
+// firstEpoch is the epoch of the first batch of a segment and where it begins; NoLeaderEpoch where it has none, and NoOffset
+// where there is nothing.
 func (l *Log) firstEpoch(s *segment, f *openFile) (protocol.LeaderEpoch, protocol.Offset, error) {
 	buf := l.files.buffer()
 	defer l.files.giveBack(buf)
 	w := walk(f, 0, s.size.Load(), buf[:])
 	h, err := w.next()
 	if ended(err) || isBadBatch(err) { // for the scan to judge
-		return protocol.NoLeaderEpoch, 0, nil
+		return protocol.NoLeaderEpoch, protocol.NoOffset, nil
 	}
 	return h.LeaderEpoch, h.BaseOffset, err
 }
@@ -213,7 +240,9 @@ func (l *Log) walkEpochs(s *segment, f *openFile, found epochs, limit protocol.O
 		if err != nil {
 			return nil, err
 		}
-		if h.LeaderEpoch > found.latest() {
+		if h.Magic < magicBatch {
+			found = nil
+		} else if h.LeaderEpoch > found.latest() {
 			found, _ = found.assign(h.LeaderEpoch, h.BaseOffset)
 		}
 	}

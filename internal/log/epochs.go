@@ -88,6 +88,15 @@ func (list epochs) truncateEnd(end protocol.Offset) (_ epochs, changed bool) {
 	return list[:keep:keep], keep < len(list)
 }
 
+// behind is what is left where a message of formats 0 and 1 stands at offset: nothing is said of it or before it.
+func (list epochs) behind(offset protocol.Offset) epochs {
+	first := 0
+	for first < len(list) && list[first].start <= offset {
+		first++
+	}
+	return list[first:]
+}
+
 // truncateStart forgets the epochs that ended at or before start; the one that holds it then begins there.
 //
 //	before       (0, 0) (3, 4711) (5, 9000)

@@ -42,7 +42,7 @@ func openVolume(name string) (Volume, error) {
 	if err := again(func() error { return unix.Statfs(name, &st) }); err != nil {
 		return nil, pathError("statfs", name, err)
 	}
-	switch int64(st.Type) {
+	switch uint32(st.Type) { // some systems have it as an int32, in which that of btrfs is below 0
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
 	default:
 		return nil, pathError("open volume", name, errors.ErrUnsupported)

@@ -164,17 +164,23 @@ func midCreation(ctx context.Context, t *trial, round int) error {
 	}
 	t.kill(head)
 	t.fault("controller killed while it creates")
-	finish()
-	if err := t.servedAgain(ctx, "the controller is down"); err != nil {
-		return err
-	}
-	if err := head.Start(); err != nil {
+	if err := t.replaced(ctx, head, finish); err != nil {
 		return err
 	}
 	if err := t.complete(ctx, topic, widePartitions); err != nil {
 		return err
 	}
 	return t.vanished(ctx, topic)
+}
+
+// replaced waits for the request that the controller was killed in, and for another controller to do without the killed
+// one, which is started again then.
+func (t *trial) replaced(ctx context.Context, head *broker, finish func()) error {
+	finish()
+	if err := t.servedAgain(ctx, "the controller is down"); err != nil {
+		return err
+	}
+	return head.Start()
 }
 
 // midReassignment is a round in which the controller is killed while replicas move.
@@ -194,11 +200,7 @@ func midReassignment(ctx context.Context, t *trial, round int) error {
 	}
 	t.kill(head)
 	t.fault("controller killed while it reassigns")
-	finish()
-	if err := t.servedAgain(ctx, "the controller is down"); err != nil {
-		return err
-	}
-	if err := head.Start(); err != nil {
+	if err := t.replaced(ctx, head, finish); err != nil {
 		return err
 	}
 	if err := t.load.until(ctx, "the reassignment to be asked for", func(ctx context.Context) error {
@@ -259,11 +261,7 @@ func midDeletion(ctx context.Context, t *trial, round int) error {
 	if err := still.Resume(); err != nil {
 		return err
 	}
-	finish()
-	if err := t.servedAgain(ctx, "the controller is down"); err != nil {
-		return err
-	}
-	if err := head.Start(); err != nil {
+	if err := t.replaced(ctx, head, finish); err != nil {
 		return err
 	}
 	return t.vanished(ctx, topic)

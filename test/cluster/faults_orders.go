@@ -46,11 +46,7 @@ func midOrdersOfCreation(ctx context.Context, t *trial, round int) error {
 	}
 	t.fault("controller killed before all had orders for new partitions")
 	t.relay.lose()
-	finish()
-	if err := t.servedAgain(ctx, "the controller is down"); err != nil {
-		return err
-	}
-	if err := head.Start(); err != nil {
+	if err := t.replaced(ctx, head, finish); err != nil {
 		return err
 	}
 	if err := t.complete(ctx, topic, widePartitions); err != nil {

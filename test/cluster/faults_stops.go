@@ -99,11 +99,7 @@ func (t *trial) killBetween(ctx context.Context, topic string, kept, others []*b
 		return err
 	}
 	t.relay.lose()
-	finish()
-	if err := t.servedAgain(ctx, "the controller is down"); err != nil {
-		return err
-	}
-	return head.Start()
+	return t.replaced(ctx, head, finish)
 }
 
 // away is a request by which the partitions of a topic leave a broker for the one that has no replica of them, and the

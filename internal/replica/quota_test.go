@@ -87,19 +87,25 @@ func TestThrottledLeader(t *testing.T) {
 	})
 }
 
+// newThrottled has partitions 0 and 1 of t fetched, the first one at 100 bytes a second.
+func newThrottled(t *testing.T) *fetching {
+	f := newFetching(t, 17)
+	f.rate(t, fetchingRate, "100")
+	f.set(metadata.TopicEntity("t"), map[string]string{"follower.replication.throttled.replicas": "0:2"})
+	for number := range int32(2) {
+		order := f.order("t", metadata.Follow, 3, 1)
+		order.Partition, order.State.Leader, order.State.Replicas = number, 1, []protocol.BrokerID{1, 2}
+		f.tell(order)
+	}
+	f.run()
+	return f
+}
+
 // What is throttled is left out of fetches until the rate allows more, and what is in sync is not throttled.
 func TestThrottledFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFetching(t, 17)
+		f := newThrottled(t)
 		defer f.stop()
-		f.rate(t, fetchingRate, "100")
-		f.set(metadata.TopicEntity("t"), map[string]string{"follower.replication.throttled.replicas": "0:2"})
-		for number := range int32(2) {
-			order := f.order("t", metadata.Follow, 3, 1)
-			order.Partition, order.State.Leader, order.State.Replicas = number, 1, []protocol.BrokerID{1, 2}
-			f.tell(order)
-		}
-		f.run()
 		q, named := f.next()
 		if !slices.Equal(named, []int32{0, 1}) {
 			t.Fatalf("names %v, want both", named)
@@ -148,16 +154,8 @@ func TestThrottledFollower(t *testing.T) {
 // What is held up while another session begins, without it, is fetched again as well.
 func TestThrottledFollowerInANewSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFetching(t, 17)
+		f := newThrottled(t)
 		defer f.stop()
-		f.rate(t, fetchingRate, "100")
-		f.set(metadata.TopicEntity("t"), map[string]string{"follower.replication.throttled.replicas": "0:2"})
-		for number := range int32(2) {
-			order := f.order("t", metadata.Follow, 3, 1)
-			order.Partition, order.State.Leader, order.State.Replicas = number, 1, []protocol.BrokerID{1, 2}
-			f.tell(order)
-		}
-		f.run()
 		q, _ := f.next()
 		batch := f.stage.validated(f.partition(0), 100).Batch
 		batch.SetLeaderEpoch(3)

@@ -94,8 +94,7 @@ func remedy(missing, living []int32, comparable bool, election time.Time) string
 // whyBehind says why replicas are not in sync.
 func (l *Layout) whyBehind(p Partition, missing []int32) string {
 	down, failed, behind := l.condition(p, missing)
-	var why []string
-	why = append(why, absent(down, failed)...)
+	why := absent(down, failed)
 	if len(behind) > 0 {
 		why = append(why, are(behind, "catching up"))
 	}

@@ -190,8 +190,8 @@ func (p *Partition) publish(watermark protocol.Offset) {
 	}
 }
 
-// release gives the lock back, and wakes who waits for what was done under it. A panic under it means that our idea of this partition is wrong: the
-// partition is poisoned before anybody else can get at it, and the panic goes on to the request.
+// release gives the lock back, and wakes who waits for what was done under it. A panic under it means that our idea of this
+// partition is wrong: the partition is poisoned before anybody else can get at it, and the panic goes on to the request.
 func (p *Partition) release() {
 	if cause := recover(); cause != nil {
 		p.options.Logger.Error("a partition is taken out of service after a bug", "partition", p.tp, "panic", cause, "stack", string(debug.Stack()))

@@ -79,8 +79,13 @@ func (a *alarms) stop() {
 // dueHeap is a heap of sleeps by their time; a sleep's place is its index plus 1, 0 where it is in none.
 type dueHeap []*Sleep
 
-func (h dueHeap) Len() int           { return len(h) }
+// Len is container/heap's.
+func (h dueHeap) Len() int { return len(h) }
+
+// Less is container/heap's: the first to be due comes first.
 func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+
+// Swap is container/heap's.
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].place, h[j].place = i+1, j+1

@@ -176,6 +176,7 @@ type entry struct {
 	value string
 }
 
+// String is the record as a violation names it.
 func (e entry) String() string { return fmt.Sprintf("%s in epoch %d", e.value, e.epoch) }
 
 // scanDisk gives what stands on a disk, and compares it with all disks before.

@@ -80,9 +80,16 @@ type packet struct {
 
 type packets []*packet
 
-func (p packets) Len() int      { return len(p) }
+// Len is container/heap's.
+func (p packets) Len() int { return len(p) }
+
+// Swap is container/heap's.
 func (p packets) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-func (p *packets) Push(x any)   { *p = append(*p, x.(*packet)) }
+
+// Push is container/heap's.
+func (p *packets) Push(x any) { *p = append(*p, x.(*packet)) }
+
+// Less is container/heap's: the first to arrive comes first.
 func (p packets) Less(i, j int) bool {
 	a, b := p[i], p[j]
 	switch {
@@ -94,6 +101,7 @@ func (p packets) Less(i, j int) bool {
 	return a.number < b.number
 }
 
+// Pop is container/heap's.
 func (p *packets) Pop() any {
 	old := *p
 	last := old[len(old)-1]

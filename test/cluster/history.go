@@ -14,6 +14,7 @@ type topicPartition struct {
 	partition int32
 }
 
+// String is TOPIC-PARTITION.
 func (tp topicPartition) String() string { return fmt.Sprintf("%s-%d", tp.topic, tp.partition) }
 
 // identity is what a record says of itself: its first twelve bytes. Sequences begin at 1.

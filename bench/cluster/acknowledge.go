@@ -20,19 +20,21 @@ type place struct {
 // acknowledged. Leaders are those that broker says; partitions that are refused are tried again.
 func (a *asker) acknowledge(ctx context.Context, since time.Time, broker int32) (time.Duration, error) {
 	done := make(map[place]bool, a.partitions)
+	last := fmt.Errorf("broker %d has not answered", broker)
 	for {
 		m, err := a.metadata(ctx, broker)
 		if err == nil {
 			a.write(ctx, m, done)
+			err = fmt.Errorf("%d of %d partitions acknowledge", len(done), a.partitions)
 		}
 		if len(done) == a.partitions {
 			return time.Since(since), nil
 		}
-		if err == nil {
-			err = fmt.Errorf("%d of %d partitions acknowledge", len(done), a.partitions)
+		if ctx.Err() == nil || m != nil {
+			last = err
 		}
 		if stopped := pause(ctx, leastPause); stopped != nil {
-			return 0, fmt.Errorf("%w: %w", stopped, err)
+			return 0, fmt.Errorf("%w: %w", stopped, last)
 		}
 	}
 }

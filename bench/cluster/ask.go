@@ -89,20 +89,26 @@ const (
 )
 
 // see returns once each of the brokers shows the condition for all partitions, and how long after since the last did.
-// Brokers that refuse, or are not there for a moment, are asked again until ctx ends.
+// Brokers that refuse, or are not there for a moment, are asked again until ctx ends. The error then is about the last
+// look that came to its end, not about the one that was cut off.
 func (a *asker) see(ctx context.Context, since time.Time, brokers []int32, is condition) (time.Duration, error) {
 	for _, broker := range brokers { // one after the other: it takes as long as the slowest
+		last := errors.New("it has not answered")
 		for {
 			asked := time.Now()
 			m, err := a.metadata(ctx, broker)
-			if err == nil && holds(m, is) == a.partitions {
-				break
-			}
+			shown := 0
 			if err == nil {
-				err = fmt.Errorf("it shows %d of %d partitions as they should be", holds(m, is), a.partitions)
+				if shown = holds(m, is); shown == a.partitions {
+					break
+				}
+				err = fmt.Errorf("it shows %d of %d partitions as they should be", shown, a.partitions)
+			}
+			if ctx.Err() == nil || m != nil {
+				last = err
 			}
 			if ended := pause(ctx, max(leastPause, restFactor*time.Since(asked))); ended != nil {
-				return 0, fmt.Errorf("metadata of broker %d: %w: %w", broker, ended, err)
+				return 0, fmt.Errorf("metadata of broker %d: %w: %w", broker, ended, last)
 			}
 		}
 	}

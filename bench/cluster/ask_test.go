@@ -83,15 +83,20 @@ func TestWhatIsSeenAndAcknowledged(t *testing.T) {
 
 func TestWhatNeverComesSaysHowFarItCame(t *testing.T) {
 	s := oneBroker(t)
-	s.asker.topics, s.asker.partitions = []string{"absent"}, 1
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := s.asker.see(ctx, time.Now(), s.all, whole(1))
-	if err == nil || !strings.Contains(err.Error(), "it shows 0 of 1 partitions") {
+	if _, err := kadm.NewClient(s.asker.kafka).CreateTopic(t.Context(), 1, 1, nil, "there"); err != nil {
+		t.Fatal(err)
+	}
+	s.asker.topics, s.asker.partitions = []string{"there"}, 2 // one is missing
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.asker.see(ctx, time.Now(), s.all, func(p *kmsg.MetadataResponseTopicPartition) bool {
+		cancel() // with the first look that shows it
+		return whole(1)(p)
+	})
+	if err == nil || !strings.Contains(err.Error(), "it shows 1 of 2 partitions") {
 		t.Errorf("%v", err)
 	}
-	if _, err = s.asker.acknowledge(ctx, time.Now(), 1); err == nil {
-		t.Error("a topic that does not exist acknowledges")
+	if _, err = s.asker.acknowledge(ctx, time.Now(), 1); err == nil || !strings.Contains(err.Error(), "broker 1 has not answered") {
+		t.Errorf("nobody waits: %v", err)
 	}
 	if _, err := s.Create(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "INVALID_REPLICATION_FACTOR") {
 		t.Errorf("three replicas on one broker: %v", err)

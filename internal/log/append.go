@@ -19,23 +19,17 @@ type Appended struct {
 	// Duplicate is true where the log already had the batch and nothing was written. The earlier batch may
 	// still be on its way to the replicas: wait for it as for a fresh one.
 	Duplicate bool
+	// SyncDue is true where flush.messages asks for [Log.Sync] before the batch is acknowledged.
+	SyncDue bool
 }
 
 // AppendLeader appends one validated batch at the log end, in the name of the leader of epoch: it patches
 // base offset and leader epoch into the batch in place. It fails with OUT_OF_ORDER_SEQUENCE_NUMBER,
 // INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE where producer state refuses the batch, RECORD_LIST_TOO_LARGE
-// where no segment could hold it, and KAFKA_STORAGE_ERROR where the disk fails or is full. With
-// flush.messages it returns once the records are synced.
-func (l *Log) AppendLeader(v record.Validated, epoch protocol.LeaderEpoch) (Appended, error) {
-	done, flush, err := l.appendLeader(v, epoch)
-	if err != nil || !flush {
-		return done, err
-	}
-	return done, l.flushTo(done.Last+1, false)
-}
-
-// appendLeader is AppendLeader without the flush, under the append lock. Nothing changes before all that can
-// refuse the batch has been asked.
+// where no segment could hold it, and KAFKA_STORAGE_ERROR where the disk fails or is full. It syncs nothing: that is left
+// to the caller, who may hold locks that nobody should wait for during a sync.
+//
+// Nothing changes before all that can refuse the batch has been asked.
 //
 //	number    base offset and epoch go into the caller's bytes, also where the batch is refused next
 //	admit     duplicate, out of order, fenced, too large            nothing has changed so far
@@ -48,9 +42,9 @@ func (l *Log) AppendLeader(v record.Validated, epoch protocol.LeaderEpoch) (Appe
 //
 // A kill before publish may leave a whole batch that nobody was told of. Recovery takes it in, as Kafka does: the
 // log then has more than was acknowledged, never less, and an idempotent producer's retry is a duplicate.
-func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Appended, flush bool, err error) {
+func (l *Log) AppendLeader(v record.Validated, epoch protocol.LeaderEpoch) (Appended, error) {
 	if err := l.lock(); err != nil {
-		return Appended{}, false, err
+		return Appended{}, err
 	}
 	defer l.unlock()
 	first := l.EndOffset()
@@ -58,20 +52,21 @@ func (l *Log) appendLeader(v record.Validated, epoch protocol.LeaderEpoch) (_ Ap
 	v.Batch.SetLeaderEpoch(epoch)
 	facts, err := factsOfBatch(v.Batch)
 	if err != nil {
-		return Appended{}, false, err
+		return Appended{}, err
 	}
 	m, duplicate, err := l.admit(&facts, len(v.Batch), epoch)
 	if err != nil {
-		return Appended{}, false, err
+		return Appended{}, err
 	}
 	if duplicate {
-		return l.duplicate(m), l.mustFlush(), nil
+		return l.duplicate(m), nil
 	}
 	if err := l.appendOne(v.Batch, &facts, epoch); err != nil {
-		return Appended{}, false, err
+		return Appended{}, err
 	}
-	done := Appended{First: first, Last: facts.last, AppendTime: v.AppendTime, StartOffset: l.StartOffset()}
-	return done, l.mustFlush(), nil
+	return Appended{
+		First: first, Last: facts.last, AppendTime: v.AppendTime, StartOffset: l.StartOffset(), SyncDue: l.mustFlush(),
+	}, nil
 }
 
 // admit says whether the leader may append a batch, or has done so before.
@@ -118,7 +113,7 @@ func (l *Log) appendOne(b record.Batch, f *batchFacts, epoch protocol.LeaderEpoc
 func (l *Log) duplicate(m batchMeta) Appended {
 	return Appended{
 		First: m.firstOffset(), Last: m.lastOffset, AppendTime: m.timestamp,
-		StartOffset: l.StartOffset(), Duplicate: true,
+		StartOffset: l.StartOffset(), Duplicate: true, SyncDue: l.mustFlush(),
 	}
 }
 
@@ -130,7 +125,7 @@ func (l *Log) AppendFollower(batches []byte) (Appended, error) {
 	if err != nil || !flush {
 		return done, err
 	}
-	return done, l.flushTo(done.Last+1, false)
+	return done, l.Sync(done.Last + 1)
 }
 
 // appendFollower is AppendFollower without the flush, under the append lock.

@@ -123,7 +123,7 @@ func readSome(t *testing.T, l *Log, rng *rand.Rand) {
 	}
 }
 
-// TestGroupCommit: with flush.messages=1 each append is synced when it returns, and those that wait share.
+// TestGroupCommit: with flush.messages=1 a sync is due after each append, and those that wait for one share the next.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var syncs int
@@ -131,9 +131,8 @@ func TestGroupCommit(t *testing.T) {
 		o := testOptions(faulty)
 		o.Config.FlushMessages = 1
 		l := open(t, o)
-		mustAppend(t, l, plain(1, 1), 0)
-		if l.RecoveryPoint() != 1 {
-			t.Fatalf("recovery point %d", l.RecoveryPoint())
+		if done := mustAppend(t, l, plain(1, 1), 0); !done.SyncDue || l.Sync(1) != nil || l.RecoveryPoint() != 1 {
+			t.Fatalf("%+v, recovery point %d", done, l.RecoveryPoint())
 		}
 		free := make(chan struct{})
 		faulty.Inject(vfs.Fault{Op: vfs.OpSync, Hook: func(vfs.Op, string) {
@@ -143,8 +142,11 @@ func TestGroupCommit(t *testing.T) {
 		for range 21 {
 			go func() {
 				done, err := l.AppendLeader(validated(plain(1, 1)), 0)
-				if err != nil || l.RecoveryPoint() <= done.Last {
-					t.Errorf("%+v %v, recovery point %d", done, err, l.RecoveryPoint())
+				if err != nil || !done.SyncDue {
+					t.Errorf("%+v %v", done, err)
+				}
+				if err := l.Sync(done.Last + 1); err != nil || l.RecoveryPoint() <= done.Last {
+					t.Errorf("%v, recovery point %d", err, l.RecoveryPoint())
 				}
 			}()
 		}

@@ -57,7 +57,7 @@
 //
 //	lock         held by                             may be taken under it
 //	compacting   Compact                             appending
-//	flushing     Flush, the sync of flush.messages   appending
+//	flushing     Flush, Sync                         appending
 //	appending    appends, rolls, truncation …        loading, and the short ones
 //	loading      who reads an index into memory      the short ones
 //

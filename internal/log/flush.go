@@ -26,6 +26,10 @@ func (l *Log) FlushDue(now time.Time) bool {
 	return l.guarded.unflushed > 0 && now.Sub(l.guarded.flushedAt) >= l.config.Load().FlushInterval
 }
 
+// Sync makes the records below end durable, which were appended before, as flush.messages asks. Whoever calls it while
+// another sync runs shares the next one. An error is final: the log then refuses to change.
+func (l *Log) Sync(end protocol.Offset) error { return l.flushTo(end, false) }
+
 // flushTo syncs at least up to offset. Those who wait for a sync while another runs share the next one.
 //
 //	flushing lock  ┌─────────────────────────────────────────────────────────────────────────┐

@@ -2,6 +2,7 @@ package log
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,6 +124,10 @@ func (w way) run(t *testing.T, history []step) string {
 		switch s.what {
 		case "append", "transaction", "marker":
 			done, err := l.AppendLeader(validated(slices.Clone(s.batch)), s.epoch)
+			if done.SyncDue {
+				err = errors.Join(err, l.Sync(done.Last+1))
+				done.SyncDue = false // all that differs from a log that is not synced
+			}
 			fmt.Fprintf(&seen, "%s %+v %s\n", s.what, done, protocol.CodeOf(err).Name())
 		case "truncate":
 			fmt.Fprintf(&seen, "truncate %v\n", l.TruncateTo(at))

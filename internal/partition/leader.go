@@ -102,6 +102,9 @@ func (l *Leader) Appended(end P.Offset, now time.Duration) P.Offset {
 	return l.watermark
 }
 
+// End is the log end offset that the machine was told of last.
+func (l *Leader) End() P.Offset { return l.end }
+
 // SetMinimum takes over another min.insync.replicas.
 func (l *Leader) SetMinimum(least int, now time.Duration) {
 	l.settings.MinInSync = least

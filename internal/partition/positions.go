@@ -144,7 +144,7 @@ func (l *Leader) Lag(id P.BrokerID) int64 {
 	if f == nil {
 		return 0
 	}
-	return int64(l.end - max(f.end, 0))
+	return max(0, int64(l.end-max(f.end, 0))) // a follower may have what this leader still syncs
 }
 
 // LowWatermark is the smallest log start offset of the in-sync replicas, of which own is this leader's: records

@@ -19,7 +19,8 @@ const (
 )
 
 // Append appends one validated batch as the leader and returns where it stands and the epoch that it was
-// appended in, for [Partition.Wait]. Its errors carry Kafka's code; after any of them nothing was appended.
+// appended in, for [Partition.Wait]. With flush.messages it returns once the records are synced. Its errors carry Kafka's
+// code; after any of them nothing was appended, but where the leadership or the disk is lost during that sync.
 func (p *Partition) Append(ctx context.Context, v record.Validated, acks Acks) (log.Appended, protocol.LeaderEpoch, error) {
 	return p.append(ctx, v, acks, protocol.NoLeaderEpoch)
 }
@@ -59,11 +60,50 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 	if err != nil {
 		return log.Appended{}, epoch, err
 	}
+	if appended.SyncDue {
+		if err := p.sync(appended.Last+1, epoch); err != nil {
+			return log.Appended{}, epoch, err
+		}
+	}
+	// Of several that were synced together the last may come first, and a new epoch has begun at the log's own end.
+	known := appended.SyncDue && appended.Last < p.leader.End()
 	// A repeated batch moves nothing. Its first copy may not be committed yet: the caller waits for that one.
-	if !appended.Duplicate {
+	if !appended.Duplicate && !known {
 		p.appended(appended.Last + 1)
 	}
 	return appended, epoch, nil
+}
+
+// sync makes what was appended in epoch durable, and gives the lock up meanwhile: others append, and all of them share the
+// next sync. Followers fetch during it, while for the machine, and so for the watermark, the log still ends before.
+//
+//	producer 1   append ── sync ─────────┐ appended
+//	producer 2        append ── waits    └ sync ─────────┐ appended
+//	producer 3          append ── waits                  └ nothing left to do: appended
+//
+// It fails with why this replica does not lead any more where that is so afterwards, though it may lead again.
+func (p *Partition) sync(end protocol.Offset, epoch protocol.LeaderEpoch) error {
+	p.watchers.notify(followers)
+	for {
+		l := p.log.Load()
+		err := p.unlocked(func() error { return l.Sync(end) })
+		switch {
+		case p.leader == nil:
+			return *p.refusal.Load()
+		case !term(p.term.Load()).covers(epoch):
+			return protocol.NotLeaderOrFollower
+		case p.log.Load() == l:
+			return err
+		}
+		// The log has moved to another directory, with these records: they are to be durable there.
+	}
+}
+
+// unlocked does something without the lock, which the caller has before and after.
+func (p *Partition) unlocked(do func() error) error {
+	p.release()
+	defer func() { p.lock <- struct{}{} }()
+	return do()
 }
 
 // appended takes the new log end over. It needs the lock.

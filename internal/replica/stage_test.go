@@ -28,9 +28,12 @@ type stage struct {
 	self  protocol.BrokerID
 	t     testing.TB
 	files *vfs.Memory
-	dirs  *logdir.Set
-	image *metadata.Image
-	ids   map[string]protocol.TopicID
+	disk  *vfs.Faulty // over files
+	// broken says that the disk has failed: the broker cannot close its directories well.
+	broken bool
+	dirs   *logdir.Set
+	image  *metadata.Image
+	ids    map[string]protocol.TopicID
 	// draining is closed where the broker stops.
 	draining chan struct{}
 }
@@ -39,7 +42,8 @@ func newStage(t testing.TB) *stage { return newStageOf(t, self, map[string]proto
 
 // newStageOf is the stage of one broker of several, which share the ids of topics.
 func newStageOf(t testing.TB, id protocol.BrokerID, ids map[string]protocol.TopicID) *stage {
-	s := &stage{self: id, t: t, files: vfs.NewMemory(), image: metadata.Empty(), ids: ids, draining: make(chan struct{})}
+	files := vfs.NewMemory()
+	s := &stage{self: id, t: t, files: files, disk: vfs.NewFaulty(files), image: metadata.Empty(), ids: ids, draining: make(chan struct{})}
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s
@@ -50,7 +54,7 @@ func (s *stage) start() {
 	s.t.Helper()
 	c := config.Default()
 	dirs, err := logdir.Open(logdir.Options{
-		FS: s.files, Dirs: []string{"/a", "/b"}, BrokerID: s.self, ClusterID: "cluster", Config: c, BootID: "boot",
+		FS: s.disk, Dirs: []string{"/a", "/b"}, BrokerID: s.self, ClusterID: "cluster", Config: c, BootID: "boot",
 	})
 	s.must(err)
 	s.must(dirs.Load(context.Background(), func(tp protocol.TopicPartition, _ protocol.TopicID) (config.Topic, bool) {
@@ -64,7 +68,9 @@ func (s *stage) start() {
 
 func (s *stage) stop() {
 	s.t.Helper()
-	s.must(s.dirs.Close(context.Background()))
+	if err := s.dirs.Close(context.Background()); !s.broken {
+		s.must(err)
+	}
 }
 
 func (s *stage) must(err error) {

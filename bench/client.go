@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -46,8 +48,8 @@ func acksOne() []kgo.Opt {
 	return []kgo.Opt{kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite()}
 }
 
-// newTopic creates a topic under a fresh name, and waits until its partitions have leaders. Its files go when it does,
-// so that what is left of one round is not written during the next.
+// newTopic creates a topic under a fresh name, and waits until its partitions are led. Its files go when it does, so
+// that what is left of one round is not written during the next.
 func (c *comparison) newTopic(s *servers.Server, partitions int, configs map[string]*string) (string, error) {
 	c.topic++
 	name := fmt.Sprintf("bench-%d", c.topic)
@@ -65,39 +67,59 @@ func (c *comparison) newTopic(s *servers.Server, partitions int, configs map[str
 	if _, err := admin.CreateTopic(c.ctx, int32(partitions), 1, configs, name); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+	return name, awaitLeaders(c.ctx, admin, name, partitions)
+}
+
+// awaitLeaders waits until the leader of each partition of a topic answers for it. Its metadata is not enough: a KRaft
+// broker shows a leader before that one knows of it, and then refuses the first requests.
+func awaitLeaders(ctx context.Context, admin *kadm.Client, topic string, partitions int) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		topics, err := admin.ListTopics(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		leaders := 0
-		for _, p := range topics[name].Partitions {
-			if p.Leader >= 0 && p.Err == nil {
-				leaders++
+		led := 0
+		ends, err := admin.ListEndOffsets(ctx, topic)
+		ends.Each(func(end kadm.ListedOffset) {
+			if end.Err == nil {
+				led++
 			}
-		}
-		if leaders == partitions {
-			return name, nil
+		})
+		if err == nil && led == partitions {
+			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return "", fmt.Errorf("%d of %d partitions of %s have leaders: %w", leaders, partitions, name, ctx.Err())
+			return errors.Join(fmt.Errorf("%d of %d partitions of %s are led: %w", led, partitions, topic, ctx.Err()), err)
 		}
 	}
 }
 
-// dropTopic deletes a topic.
+// dropTopic deletes a topic, and waits until its files are gone: the memory that cached them is taken anew at once by
+// [comparison.settle], and no side deletes while another is measured.
 func (c *comparison) dropTopic(s *servers.Server, name string) error {
 	cl, err := client(s)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	_, err = kadm.NewClient(cl).DeleteTopic(c.ctx, name)
-	return err
+	if _, err := kadm.NewClient(cl).DeleteTopic(c.ctx, name); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left, err := filepath.Glob(filepath.Join(s.Data(), name+"-*"))
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("topic %s is deleted, and %s is still there: %w", name, left[0], ctx.Err())
+		}
+	}
 }

@@ -22,6 +22,7 @@ type comparison struct {
 	set   *results.Set
 	sides map[string]*servers.Server // that run, by the side's name
 	topic int                        // how many names of topics have been given out
+	pages pageCache
 }
 
 // compare runs the scenarios and prints what they have measured, also where one fails or is interrupted.
@@ -36,11 +37,6 @@ func compare(ctx context.Context, o *options) error {
 		Versions: map[string]string{"commit": commit(place.Root)},
 	}}
 	var errs []error
-	if o.warmup {
-		if err := touchMemory(); err != nil {
-			return errors.Join(err, place.Close())
-		}
-	}
 	for _, s := range o.scenarios {
 		began := time.Now()
 		fmt.Fprintf(os.Stderr, "%s: %s\n", s.name, s.what)
@@ -52,7 +48,7 @@ func compare(ctx context.Context, o *options) error {
 			break
 		}
 	}
-	errs = append(errs, place.Close())
+	errs = append(errs, c.pages.close(), place.Close())
 	if len(c.set.Results) > 0 {
 		errs = append(errs, finish(c.set, o.json, o.svg))
 	}

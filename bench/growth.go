@@ -62,20 +62,33 @@ func (c *comparison) sendRequests(server *servers.Server, load requests, configs
 		return nil, cost{}, err
 	}
 	load.topic = topic
-	first := load // opens what a first record in a partition opens
-	first.count, first.inFlight = max(int64(load.partitions), int64(load.connections)), 1
-	if _, err := first.send(c.ctx, server); err != nil {
+	open, err := load.open(c.ctx, server)
+	if err != nil {
 		return nil, cost{}, err
 	}
+	defer open.close()
 	var m *perf.Measured
 	k, err := c.measure(server, func() (err error) {
-		m, err = load.send(c.ctx, server)
+		m, err = open.send()
 		return err
 	})
 	if err != nil {
 		return nil, cost{}, err
 	}
 	return m, k, c.dropTopic(server, topic)
+}
+
+// fill sends a load that is not measured, and has it written.
+func (c *comparison) fill(server *servers.Server, load requests) error {
+	open, err := load.open(c.ctx, server)
+	if err != nil {
+		return err
+	}
+	defer open.close()
+	if _, err := open.send(); err != nil {
+		return err
+	}
+	return c.settle()
 }
 
 func runFsync(c *comparison, s *scenario, partitions int, goal float64) error {
@@ -108,10 +121,7 @@ func runLogSize(c *comparison, s *scenario) error {
 				}
 				topics[side] = topic
 				fill := requests{topic: topic, partitions: 1, connections: 1, inFlight: 4, batch: batch, record: batch, acks: 1, count: batches}
-				if _, err := fill.send(c.ctx, server); err != nil {
-					return err
-				}
-				if err := c.settle(); err != nil {
+				if err := c.fill(server, fill); err != nil {
 					return err
 				}
 			}

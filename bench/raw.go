@@ -36,56 +36,90 @@ type requests struct {
 // The versions are the last that are not flexible, so that the floor servers understand them.
 const rawProduceVersion = 8
 
-// send sends the load. Latency is a request's time to its answer; bytes are those of the batches.
-func (q requests) send(ctx context.Context, s *servers.Server) (*perf.Measured, error) {
-	frames := make([][]byte, q.partitions)
-	size := 0
-	for number := range frames {
+// loaded are the connections of a load, and the requests that go over them.
+type loaded struct {
+	requests
+	conns  []net.Conn
+	in     []*bufio.Reader
+	frames [][]byte // a request for each partition
+	size   int      // bytes of the batch in each
+}
+
+// open connects, one connection after another, since hundreds at once are more than a listener's backlog takes, and has a
+// request answered on each and for each partition: what a first record in a partition opens is open afterwards.
+func (q requests) open(ctx context.Context, s *servers.Server) (*loaded, error) {
+	l := &loaded{requests: q, frames: make([][]byte, q.partitions)}
+	for number := range l.frames {
 		batch := q.makeBatch()
-		size = len(batch)
-		frames[number] = produceFrame(q.topic, int32(number), q.acks, batch)
+		l.size = len(batch)
+		l.frames[number] = produceFrame(q.topic, int32(number), q.acks, batch)
 	}
-	results := make([]perf.Measured, q.connections)
-	errs := make([]error, q.connections)
+	for range q.connections {
+		conn, err := dialUntil(ctx, s.Address)
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		l.conns, l.in = append(l.conns, conn), append(l.in, bufio.NewReaderSize(conn, 4<<10))
+	}
+	for i := range max(q.connections, q.partitions) {
+		if err := l.exchange(i%q.connections, i%q.partitions); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *loaded) close() {
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+}
+
+// exchange sends a request to a partition, and waits for the answer.
+func (l *loaded) exchange(i, partition int) error {
+	if _, err := l.conns[i].Write(l.frames[partition]); err != nil {
+		return err
+	}
+	return readProduced(l.in[i], len(l.topic))
+}
+
+// send sends the load. Latency is a request's time to its answer; bytes are those of the batches.
+func (l *loaded) send() (*perf.Measured, error) {
+	measured := make([]perf.Measured, l.connections)
+	errs := make([]error, l.connections)
 	began := time.Now()
 	var all sync.WaitGroup
-	for i := range q.connections {
-		all.Go(func() {
-			errs[i] = q.connection(ctx, s.Address, frames, i, size, &results[i])
-		})
+	for i := range l.connections {
+		all.Go(func() { errs[i] = l.share(i, &measured[i]) })
 	}
 	all.Wait()
 	total := &perf.Measured{Elapsed: time.Since(began)}
-	for i := range results {
-		total.Merge(&results[i])
+	for i := range measured {
+		total.Merge(&measured[i])
 	}
 	return total, errors.Join(errs...)
 }
 
-// connection sends a share of the load on one connection; all together go through the partitions in turn.
-func (q requests) connection(ctx context.Context, address string, frames [][]byte, i, size int, m *perf.Measured) error {
-	conn, err := dialUntil(ctx, address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	in := bufio.NewReaderSize(conn, 4<<10)
-	share := q.count / int64(q.connections)
-	sent := make([]time.Time, q.inFlight) // by the number of the request, modulo
+// share sends one connection's share; all together go through the partitions in turn.
+func (l *loaded) share(i int, m *perf.Measured) error {
+	share := l.count / int64(l.connections)
+	sent := make([]time.Time, l.inFlight) // by the number of the request, modulo
 	next := i * int(share)
 	for done, under := int64(0), int64(0); done < share; { // under are under way
-		for under < int64(q.inFlight) && done+under < share {
-			sent[(done+under)%int64(q.inFlight)] = time.Now()
-			if _, err := conn.Write(frames[next%len(frames)]); err != nil {
+		for under < int64(l.inFlight) && done+under < share {
+			sent[(done+under)%int64(l.inFlight)] = time.Now()
+			if _, err := l.conns[i].Write(l.frames[next%len(l.frames)]); err != nil {
 				return err
 			}
 			next++
 			under++
 		}
-		if err := readProduced(in, len(q.topic)); err != nil {
+		if err := readProduced(l.in[i], len(l.topic)); err != nil {
 			return err
 		}
-		m.Add(time.Since(sent[done%int64(q.inFlight)]), size)
+		m.Add(time.Since(sent[done%int64(l.inFlight)]), l.size)
 		done, under = done+1, under-1
 	}
 	return nil

@@ -92,11 +92,11 @@ func runManyPartitions(c *comparison, s *scenario) error {
 		if err := server.Start(c.ctx); err != nil {
 			return err
 		}
-		load := requests{partitions: int(c.size(manyPartitions)), connections: 4, inFlight: 4, batch: 1 << 10, record: 1 << 10, acks: 1, count: c.size(manyPartitions)}
+		load := requests{partitions: int(c.size(manyPartitions)), connections: 4, inFlight: 4, batch: 1 << 10, record: 1 << 10, acks: 1}
 		if load.topic, err = c.newTopic(server, load.partitions, nil); err != nil {
 			return err
 		}
-		if _, err := load.send(c.ctx, server); err != nil {
+		if err := c.fill(server, load); err != nil {
 			return err
 		}
 		for round := range c.rounds + 1 {

@@ -39,6 +39,7 @@ type stage struct {
 	asleep   atomic.Pointer[server.Sleep] // the one that began last
 	ids      map[string]protocol.TopicID
 	epochs   map[string]int32
+	version  protocol.PartitionEpoch // of the newest state that inSync has told of
 	conn     *server.Conn
 }
 
@@ -114,9 +115,10 @@ func (s *stage) lead(topic string, partitions int32, alone bool) {
 func (s *stage) inSync(topic string, brokers ...protocol.BrokerID) {
 	s.t.Helper()
 	image := s.View.Image()
+	s.version++
 	failed := s.Replicas.Apply(metadata.Delta{From: image, To: image, Replicas: []metadata.ReplicaChange{{
 		TopicPartition: protocol.TopicPartition{Topic: topic}, TopicID: s.ids[topic], Role: metadata.Lead,
-		State: &metadata.Partition{Leader: self, LeaderEpoch: protocol.LeaderEpoch(s.epochs[topic]), Replicas: brokers, ISR: brokers},
+		State: &metadata.Partition{Leader: self, LeaderEpoch: protocol.LeaderEpoch(s.epochs[topic]), Replicas: brokers, ISR: brokers, Epoch: s.version},
 	}}}, image)
 	for _, err := range failed {
 		s.t.Fatal(err)

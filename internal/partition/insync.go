@@ -185,15 +185,16 @@ func (l *Leader) Learn(state *metadata.Partition, now time.Duration) {
 	l.advance(now)
 }
 
-// Told takes over a state of the same leader epoch from LeaderAndIsr, which says everything.
+// Told takes over a state of the same leader epoch from LeaderAndIsr, which says everything. Where it is the one that is
+// known, it has been repeated, and may be older than what became of a proposal: whoever that would take in goes on counting.
 func (l *Leader) Told(state *metadata.Partition, now time.Duration) {
 	if state.LeaderEpoch != l.Epoch || state.Epoch < l.partition {
 		return
 	}
 	if state.Epoch > l.partition {
 		l.pending, l.silent = nil, 0
+		l.adopt(state, now)
 	}
-	l.adopt(state, now)
 	l.eligible = len(state.Eligible) > 0
 	l.advance(now)
 }

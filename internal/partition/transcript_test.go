@@ -26,6 +26,7 @@ import (
 //	answer INELIGIBLE_REPLICA      it has not
 //	lost                           no answer
 //	learn isr=1 version=6          UpdateMetadata says so
+//	told isr=1 version=6           LeaderAndIsr says so
 //	min 1, gone 3                  the minimum, or the cluster, has changed
 //	passed                         nothing has happened but time
 //
@@ -126,6 +127,9 @@ func (w *world) leads(command string, plain []string, named map[string]string) [
 	case "learn":
 		state := w.state(named)
 		l.Learn(&state, w.now)
+	case "told":
+		state := w.state(named)
+		l.Told(&state, w.now)
 	case "min":
 		l.SetMinimum(w.number(plain[0]), w.now)
 	case "gone":

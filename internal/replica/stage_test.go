@@ -34,6 +34,8 @@ type stage struct {
 	dirs   *logdir.Set
 	image  *metadata.Image
 	ids    map[string]protocol.TopicID
+	// version is that of the newest state, of whatever partition.
+	version protocol.PartitionEpoch
 	// draining is closed where the broker stops.
 	draining chan struct{}
 }
@@ -90,14 +92,15 @@ func (s *stage) id(topic string) protocol.TopicID {
 
 func tp(topic string) protocol.TopicPartition { return protocol.TopicPartition{Topic: topic} }
 
-// order makes the order for partition 0 of a topic.
+// order makes the order for partition 0 of a topic, with a newer state than those before.
 func (s *stage) order(topic string, role metadata.Role, epoch protocol.LeaderEpoch, inSync ...protocol.BrokerID) metadata.ReplicaChange {
 	if len(inSync) == 0 {
 		inSync = []protocol.BrokerID{s.self}
 	}
+	s.version++
 	return metadata.ReplicaChange{
 		TopicPartition: tp(topic), TopicID: s.id(topic), Role: role,
-		State: &metadata.Partition{Leader: s.self, LeaderEpoch: epoch, Replicas: inSync, ISR: inSync},
+		State: &metadata.Partition{Leader: s.self, LeaderEpoch: epoch, Replicas: inSync, ISR: inSync, Epoch: s.version},
 	}
 }
 

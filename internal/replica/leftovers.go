@@ -14,7 +14,9 @@ import (
 //	                       └─ the image: this topic id, led, no replica here ──▶ deleted, as StopReplica would have
 //
 // A broker that has restarted hears nothing but from a controller that has seen its new registration, and so has read
-// the assignment after that. A partition without a leader may need every log there is: it waits.
+// the assignment after that. A partition without a leader may need every log there is: it waits. And a move begins a
+// leader epoch, which is above those of a log that was not there: where it is not, the store has been set back, and the log may be
+// the only one that has what was acknowledged since.
 type leftovers map[protocol.TopicPartition]bool
 
 // claim takes the logs out of the leftovers that there are orders about.
@@ -41,8 +43,15 @@ func (r *Replicas) movedAway(changes []metadata.PartitionChange) []protocol.Topi
 		if !r.leftovers[tp] || state == nil || state.Leader == protocol.NoBroker || slices.Contains(state.Replicas, r.options.Self) {
 			continue
 		}
-		if l := r.options.Dirs.Get(tp); l == nil || l.TopicID().IsZero() || l.TopicID() != changes[i].TopicID {
+		l := r.options.Dirs.Get(tp)
+		if l == nil || l.TopicID().IsZero() || l.TopicID() != changes[i].TopicID {
 			continue // of an earlier topic of the name, or of nobody knows which
+		}
+		if held := l.LatestEpoch(); held >= state.LeaderEpoch {
+			r.options.Logger.Warn("keeping a log although its replica is on other brokers: the metadata store is not newer than the log. "+
+				"Was it restored from an old backup? Restore a newer one", "partition", tp, "replicas", state.Replicas, "leader-epoch", state.LeaderEpoch, "log-epoch", held)
+			delete(r.leftovers, tp) // said once
+			continue
 		}
 		r.options.Logger.Info("deleting a log: its replica was moved to other brokers while this one was down",
 			"partition", tp, "replicas", state.Replicas, "leader", state.Leader)

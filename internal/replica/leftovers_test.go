@@ -48,3 +48,17 @@ func TestLogOfAReplicaThatWasMovedAway(t *testing.T) {
 		t.Error("the log of a replica that served was deleted without an order")
 	}
 }
+
+// A store that was set back to an old backup does not know of the moves since: the log may have what nobody else has.
+func TestLogOfAReplicaThatAnOlderStoreDoesNotKnow(t *testing.T) {
+	for _, epoch := range []protocol.LeaderEpoch{3, 4} {
+		s := newStage(t)
+		s.write(s.lead("moved-here", epoch), 1, AcksLeader)
+		s.stop()
+		s.start()
+		s.shown("moved-here", s.id("moved-here"), &metadata.Partition{Leader: 2, LeaderEpoch: 3, Replicas: []protocol.BrokerID{2, 3}, ISR: []protocol.BrokerID{2}})
+		if s.dirs.Get(tp("moved-here")) == nil {
+			t.Errorf("a log with leader epoch %d was deleted for a state of leader epoch 3", epoch)
+		}
+	}
+}

@@ -26,23 +26,33 @@ type caller struct {
 // It returns how often the broker has left the cluster. Each time the leaders here have forgotten how far its replicas
 // outside of in-sync sets are. A broker whose session with the store has expired comes back with the connections and the
 // logs that it had, and does not know that it was away: what it said before is to be taken for said again.
+//
+// Anybody may claim to be a broker: nothing is kept of one that never was in the cluster.
 func (r *Replicas) Heard(broker protocol.BrokerID) (left int64) {
-	c := r.options.heard.caller(broker)
+	c := r.options.heard.known(broker)
+	if c == nil {
+		if image := r.image.Load(); image == nil || image.Broker(broker) == nil {
+			return 0
+		}
+		c = r.options.heard.caller(broker)
+	}
 	c.at.Store(int64(r.options.clock()))
 	return c.left.Load()
 }
 
+// known finds a broker; nil where there was nothing to keep of it.
+func (h *heard) known(broker protocol.BrokerID) *caller {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.of[broker]
+}
+
 // caller finds a broker, or adds it.
 func (h *heard) caller(broker protocol.BrokerID) *caller {
-	h.mu.RLock()
-	c := h.of[broker]
-	h.mu.RUnlock()
-	if c != nil {
-		return c
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c = h.of[broker]; c == nil {
+	c := h.of[broker]
+	if c == nil {
 		c = new(caller)
 		h.of[broker] = c
 	}
@@ -51,9 +61,7 @@ func (h *heard) caller(broker protocol.BrokerID) *caller {
 
 // last is when a broker was heard; 0, the beginning, where it never was.
 func (h *heard) last(broker protocol.BrokerID) time.Duration {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	if c := h.of[broker]; c != nil {
+	if c := h.known(broker); c != nil {
 		return time.Duration(c.at.Load())
 	}
 	return 0

@@ -34,7 +34,7 @@ type Appended struct {
 //	number    base offset and epoch go into the caller's bytes, also where the batch is refused next
 //	admit     duplicate, out of order, fenced, too large            nothing has changed so far
 //	makeRoom  a roll, if the active segment is full or old
-//	epoch     leader-epoch-checkpoint, before the first record of the epoch
+//	epoch     where it begins, in memory; for its file see beginEpoch
 //	write     the bytes, behind the published size
 //	index     offset and time index, recent                         readers may see entries beyond the size
 //	remember  producer state, transaction index

@@ -2,12 +2,19 @@ package broker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
+	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
 // move asks for other replicas of the partition and waits until it has them, all in sync, and nothing is under
@@ -82,5 +89,116 @@ func TestReassignmentOutlivesTheController(t *testing.T) {
 	r.brokers[metadata.Controller] = r.sites[metadata.Controller].start()
 	r.move(2, 1, 0)
 	r.produce(50)
+	r.check()
+}
+
+// bury ends the session of a broker and keeps it from registering again until the function that is returned is called. The
+// broker runs on meanwhile, and the controller takes it for dead.
+func (r *replicated) bury(id int32) (raise func()) {
+	r.t.Helper()
+	path := znode.BrokerPath(protocol.BrokerID(id))
+	session, err := r.store.Open(r.ctx, coordination.SessionOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer session.Close()
+	stat, there, err := session.Exists(r.ctx, path)
+	if err != nil || !there {
+		r.t.Fatal("the broker is not registered:", err)
+	}
+	r.sites[id].tolerates = append(r.sites[id].tolerates, "not back in its cluster yet")
+	r.store.Inject(func(o memory.Operation) memory.Fault {
+		if slices.ContainsFunc(o.Ops, func(op coordination.Op) bool { return op.Path == path }) {
+			return memory.Fault{Outcome: memory.NotSent}
+		}
+		return memory.Fault{}
+	})
+	r.store.Expire(stat.EphemeralOwner)
+	awaitThat(r.t, "the broker to be dead to the controller", func() bool {
+		return slices.ContainsFunc(r.brokers, func(b *running) bool {
+			return b.log.has(fmt.Sprintf("controller: a broker has left broker=%d", id))
+		})
+	})
+	return func() { r.store.Inject(nil) }
+}
+
+// holds reports whether a broker has the log of the partition in use.
+func (r *replicated) holds(id int32) bool {
+	_, err := r.sites[id].fs.Stat("/data/orders-0")
+	return err == nil
+}
+
+// ordinary is a broker that is not the controller and leads the partition, or does not, and the two others.
+func (r *replicated) ordinary(leads bool) (id int32, others []int32) {
+	r.t.Helper()
+	metadata, err := r.admin.BrokerMetadata(r.ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	id = (metadata.Controller + 1) % 3
+	others = []int32{metadata.Controller, (metadata.Controller + 2) % 3}
+	r.move(id, others[0], others[1])
+	set := kadm.TopicsSet{}
+	set.Add("orders", 0)
+	if _, err := r.admin.ElectLeaders(r.ctx, kadm.ElectPreferredReplica, set); err != nil {
+		r.t.Fatal(err)
+	}
+	r.until("led by the first replica", func(p kadm.PartitionDetail) bool { return p.Leader == id })
+	if !leads {
+		id, others[1] = others[1], id
+	}
+	return id, others
+}
+
+// A replica is moved away from a broker that runs and is not registered, as leader and as follower: its log is gone when
+// the broker is back, and it may come back, too.
+func TestReplicaIsMovedWhileItsBrokerIsNotRegistered(t *testing.T) {
+	for _, leads := range []bool{false, true} {
+		t.Run(fmt.Sprint("leads ", leads), func(t *testing.T) {
+			r := startReplicated(t, nil)
+			r.produce(20)
+			r.whole()
+			away, others := r.ordinary(leads)
+			raise := r.bury(away)
+			r.move(others...)
+			r.produce(20)
+			if !r.holds(away) {
+				t.Error("the log was deleted by a broker that cannot know")
+			}
+			raise()
+			awaitThat(t, "the log to be deleted", func() bool { return !r.holds(away) })
+			r.move(away, others[0])
+			r.produce(20)
+			r.check()
+		})
+	}
+}
+
+// The same, and the topic is deleted and made again meanwhile: the broker takes part in the new one.
+func TestTopicIsMadeAgainWhileABrokerIsNotRegistered(t *testing.T) {
+	r := startReplicated(t, nil)
+	r.produce(20)
+	r.whole()
+	away, others := r.ordinary(true)
+	raise := r.bury(away)
+	r.move(others...)
+	if _, err := r.admin.DeleteTopic(r.ctx, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	two := "2"
+	for r.ctx.Err() == nil {
+		if _, err := r.admin.CreateTopic(r.ctx, 1, 2, map[string]*string{"min.insync.replicas": &two}, "orders"); err == nil {
+			break
+		} else if !errors.Is(err, kerr.TopicAlreadyExists) {
+			t.Fatal(err)
+		}
+	}
+	raise()
+	awaitThat(t, "the broker to be back", func() bool { return r.brokers[away].log.has("back in the cluster") })
+	r.produced = 0
+	r.reconnect()
+	r.produce(20)
+	r.move(away, others[0])
+	r.produce(20)
 	r.check()
 }

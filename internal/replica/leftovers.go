@@ -13,6 +13,8 @@ import (
 //	log found at the start ── any order about it ──────────────────────────────▶ none of ours
 //	                       └─ the image: this topic id, led, no replica here ──▶ deleted, as StopReplica would have
 //
+// One that was only not registered meanwhile, and runs on with its replicas, finds them by what its view knows of its orders.
+//
 // A broker that has restarted hears nothing but from a controller that has seen its new registration, and so has read
 // the assignment after that. A partition without a leader may need every log there is: it waits. And a move begins a
 // leader epoch, which is above those of a log that was not there: where it is not, the store has been set back, and the log may be

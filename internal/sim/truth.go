@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
@@ -42,6 +44,19 @@ func (w *world) assigned(partition int32, m *machine) bool {
 	}
 	for _, id := range t.Replicas[partition] {
 		if int(id) == m.id {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a machine has a log of a partition of the topic under test.
+func (w *world) holds(partition int32, m *machine) bool {
+	m.mu.Lock()
+	disk := m.disk
+	m.mu.Unlock()
+	for _, dir := range [...]string{"/data", "/more"} {
+		if _, err := disk.Stat(fmt.Sprintf("%s/%s-%d", dir, topic, partition)); err == nil {
 			return true
 		}
 	}

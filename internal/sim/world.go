@@ -196,8 +196,8 @@ func (w *world) heal(ctx context.Context) {
 	starting.Wait()
 }
 
-// awaitWhole waits until every partition has a leader and all replicas in sync, and every client was served
-// again; false where that takes too long.
+// awaitWhole waits until every partition has a leader, all replicas in sync and no log elsewhere, and every client was
+// served again; false where that takes too long.
 func (w *world) awaitWhole(ctx context.Context, admin *client) bool {
 	limit := time.Now().Add(recoveryLimit)
 	acknowledged := w.history.counted("acknowledged")
@@ -258,6 +258,9 @@ func (w *world) whole(ctx context.Context, admin *client) error {
 		for _, p := range t.Partitions {
 			if p.Leader < 0 || len(p.ISR) != w.plan.replicas || len(p.Replicas) != w.plan.replicas {
 				return fmt.Errorf("%s shows partition %d with leader %d and of the replicas %v in sync %v", m.host, p.Partition, p.Leader, p.Replicas, p.ISR)
+			}
+			if w.holds(p.Partition, m) && !w.assigned(p.Partition, m) {
+				return fmt.Errorf("%s has a log of partition %d, which has replicas on %v", m.host, p.Partition, p.Replicas)
 			}
 		}
 	}

@@ -36,10 +36,11 @@ func (v *View) LeaderAndISR(q *kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRRespo
 	seen := map[string]bool{}
 	for i, o := range orders {
 		if answers[i] = v.judge(o); answers[i] != P.None {
+			v.heard(o)
 			continue
 		}
 		accepted = append(accepted, o.change(v.options.Self))
-		if _, known := v.hosted[o.TopicPartition]; !known && !seen[o.Topic] {
+		if _, known := v.known(o); !known && !seen[o.Topic] {
 			seen[o.Topic] = true
 			fresh = append(fresh, o.Topic)
 		}
@@ -59,7 +60,7 @@ func (v *View) LeaderAndISR(q *kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRRespo
 			answers[i] = P.CodeOf(err)
 			continue
 		}
-		v.hosted[o.TopicPartition] = hosted{topicID: o.topicID, epoch: o.state.LeaderEpoch}
+		v.hosted[o.TopicPartition] = hosted{topicID: o.topicID, epoch: o.state.LeaderEpoch, life: v.life}
 	}
 	return v.answer(response, orders, answers)
 }
@@ -97,16 +98,40 @@ func ordersOf(q *kmsg.LeaderAndISRRequest) []order {
 	return orders
 }
 
+// known is what was said before of the replica that an order is about; false where nothing was. What an earlier life of this
+// broker was told of an earlier topic of the name is over: while it was dead to the controller its replica may have been
+// moved away, and the topic deleted and made again without a word to it. Whoever applies the order sets that log aside.
+func (v *View) known(o order) (hosted, bool) {
+	h, there := v.hosted[o.TopicPartition]
+	if there && h.another(o.topicID) && h.life != v.life {
+		return hosted{}, false
+	}
+	return h, there
+}
+
+// heard notes that a replica has its place in this life of the broker, too: the controller has said again what is known.
+func (v *View) heard(o order) {
+	if h, there := v.hosted[o.TopicPartition]; there && h.topicID == o.topicID && h.epoch == o.state.LeaderEpoch {
+		h.life = v.life
+		v.hosted[o.TopicPartition] = h
+	}
+}
+
+// another reports whether a topic id is certainly that of another topic.
+func (h hosted) another(id P.TopicID) bool {
+	return h.topicID != id && !h.topicID.IsZero() && !id.IsZero()
+}
+
 // judge says whether an order is to be carried out.
 //
 // A controller of Kafka tells all partitions again after a failover, most of them unchanged;
 // STALE_CONTROLLER_EPOCH for those is what it expects.
 func (v *View) judge(o order) P.Code {
-	known, there := v.hosted[o.TopicPartition]
+	known, there := v.known(o)
 	switch {
 	case P.ValidateTopicName(o.Topic) != nil || o.Partition < 0 || o.Partition >= metadata.MaxPartitions:
 		return P.InvalidRequest // a name becomes a path
-	case there && known.topicID != o.topicID && !known.topicID.IsZero() && !o.topicID.IsZero():
+	case there && known.another(o.topicID):
 		v.options.Logger.Error("refusing an order about a topic of another id than the one here",
 			"partition", o.String(), "topic-id", o.topicID, "here", known.topicID)
 		return P.InconsistentTopicID

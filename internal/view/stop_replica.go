@@ -45,12 +45,7 @@ func (v *View) StopReplica(q *peer.StopReplica) *kmsg.StopReplicaResponse {
 		}
 		response.Partitions = append(response.Partitions, p)
 	}
-	failed := v.change(changes)
-	for _, c := range changes {
-		if c.Role == metadata.Delete && failed[c.TopicPartition] == nil {
-			delete(v.hosted, c.TopicPartition)
-		}
-	}
+	failed := v.erase(changes)
 	for i := range response.Partitions {
 		p := &response.Partitions[i]
 		if err := failed[P.TopicPartition{Topic: p.Topic, Partition: p.Partition}]; err != nil && p.ErrorCode == 0 {
@@ -58,6 +53,17 @@ func (v *View) StopReplica(q *peer.StopReplica) *kmsg.StopReplicaResponse {
 		}
 	}
 	return response
+}
+
+// erase carries orders out, and forgets the replicas whose logs are gone by that.
+func (v *View) erase(replicas []metadata.ReplicaChange, changes ...metadata.Change) map[P.TopicPartition]error {
+	failed := v.change(replicas, changes...)
+	for _, r := range replicas {
+		if r.Role == metadata.Delete && failed[r.TopicPartition] == nil {
+			delete(v.hosted, r.TopicPartition)
+		}
+	}
+	return failed
 }
 
 // stop is one partition of StopReplica.

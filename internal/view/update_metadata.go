@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/peer"
 	P "github.com/barnabas-mq/barnabas/internal/protocol"
@@ -34,7 +36,7 @@ func (v *View) UpdateMetadata(q *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadat
 		response.ErrorCode = int16(P.InvalidRequest)
 		return response
 	}
-	v.change(nil, changes...)
+	v.erase(v.movedAway(q), changes...)
 	select {
 	case <-v.ready:
 	default:
@@ -70,6 +72,43 @@ func (v *View) living(changes []metadata.Change, q *kmsg.UpdateMetadataRequest) 
 		}
 	}
 	return changes
+}
+
+// movedAway are orders about replicas that this broker lost without a word. While it is not registered it is dead to the
+// controller, which does not wait for it to end a move, and tells it what it has when it is back, not what it has no
+// more. Left alone such a replica would lead or follow for ever in an epoch that is over.
+//
+//	session ends ── replicas 1,2 become 2,3 ── registers again ── LeaderAndIsr: nothing of it
+//	                                                            └ UpdateMetadata: 2,3 in a later epoch
+//
+// Its log goes, as by StopReplica, which may still come to one that there were orders about since. That of an earlier topic
+// of the name stays where it is, out of service. A partition without a leader may need every log there is, and one that is
+// not shown may have a damaged znode: both stay as they are.
+func (v *View) movedAway(q *kmsg.UpdateMetadataRequest) []metadata.ReplicaChange {
+	var moved []metadata.ReplicaChange
+	for _, topic := range q.TopicStates {
+		for i := range topic.PartitionStates {
+			p := &topic.PartitionStates[i]
+			tp := P.TopicPartition{Topic: topic.Topic, Partition: p.Partition}
+			known, there := v.hosted[tp]
+			if !there || known.life == v.life || P.BrokerID(p.Leader) <= P.NoBroker {
+				continue
+			}
+			change := metadata.ReplicaChange{TopicPartition: tp, TopicID: known.topicID}
+			switch here := slices.Contains(p.Replicas, int32(v.options.Self)); {
+			case known.another(topic.TopicID):
+				change.Role = metadata.Stop
+			case known.topicID == topic.TopicID && P.LeaderEpoch(p.LeaderEpoch) > known.epoch && !here:
+				change.Role = metadata.Delete
+			default:
+				continue
+			}
+			v.options.Logger.Info("a replica was moved to other brokers while this one was not registered", "partition", tp.String(),
+				"order", change.Role, "replicas", p.Replicas, "leader", p.Leader, "leader-epoch", p.LeaderEpoch, "epoch-here", known.epoch)
+			moved = append(moved, change)
+		}
+	}
+	return moved
 }
 
 // absent adds the changes that take away what a request with everything in it does not have.

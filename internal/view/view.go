@@ -67,6 +67,9 @@ type View struct {
 	changing turn
 	// controller is the highest controller epoch that was heard of.
 	controller P.ControllerEpoch
+	// life is the newest life of this broker that a controller has known. Its first order may come before the answer to the
+	// registration, which SetBrokerEpoch waits for.
+	life P.BrokerEpoch
 	// hosted holds the replicas on this broker.
 	hosted map[P.TopicPartition]hosted
 	// configs holds the transactions that wrote the configurations in the image.
@@ -89,6 +92,8 @@ func (t turn) Unlock() { <-t }
 type hosted struct {
 	topicID P.TopicID
 	epoch   P.LeaderEpoch
+	// life is the one in which it was said, or said again.
+	life P.BrokerEpoch
 }
 
 // moment is an image while it is current.
@@ -181,7 +186,7 @@ func (v *View) admit(controller P.BrokerID, epoch P.ControllerEpoch, broker P.Br
 		v.options.Logger.Warn("refusing an order of a deposed controller", "controller", controller, "controller-epoch", epoch, "newest", v.controller)
 		return P.StaleControllerEpoch
 	}
-	v.controller = epoch
+	v.controller, v.life = epoch, max(v.life, broker, v.BrokerEpoch())
 	return P.None
 }
 

@@ -378,3 +378,123 @@ func TestReplicaBeginsWithItsConfiguration(t *testing.T) {
 		}
 	})
 }
+
+// elsewhere shows t-0 on brokers 2 and 3.
+func elsewhere(epoch int32) *kmsg.UpdateMetadataRequest {
+	q := shows(2, 1, 2, 3)
+	q.TopicStates[0].PartitionStates[0].LeaderEpoch, q.TopicStates[0].PartitionStates[0].Replicas = epoch, []int32{2, 3}
+	return q
+}
+
+// orderedBy is the first order to a replica that comes of what is shown.
+func (s *stage) orderedBy(q *kmsg.UpdateMetadataRequest) string {
+	s.heard = nil
+	s.UpdateMetadata(q)
+	for _, line := range s.heard {
+		if !strings.Contains(line, "shown") && !strings.Contains(line, "alive") {
+			return line
+		}
+	}
+	return ""
+}
+
+// A broker that was dead to the controller finds by what it is shown which replicas it has no more.
+func TestReplicaIsMovedWhileItsBrokerIsNotRegistered(t *testing.T) {
+	s := newStage(t)
+	tp := P.TopicPartition{Topic: "t"}
+	s.SetBrokerEpoch(3)
+	s.LeaderAndISR(leads(1, 5))
+	if got := s.orderedBy(elsewhere(6)); got != "" {
+		t.Errorf("in the same life, where StopReplica will come: %s", got)
+	}
+	s.SetBrokerEpoch(4)
+	if got := code(s.LeaderAndISR(leads(1, 5))); got != P.StaleControllerEpoch {
+		t.Errorf("an order that is known: %s", got.Name())
+	}
+	if got := s.orderedBy(elsewhere(6)); got != "" {
+		t.Errorf("in the next life, which has heard of the replica: %s", got)
+	}
+	s.SetBrokerEpoch(5)
+	s.fail[tp] = P.Errorf(P.KafkaStorageError, "the disk is broken")
+	if got := s.orderedBy(elsewhere(6)); got != "delete t-0" || len(s.hosted) != 1 {
+		t.Errorf("%q, and %d replicas are known where a log could not be deleted", got, len(s.hosted))
+	}
+	delete(s.fail, tp)
+	for _, want := range []string{"delete t-0", ""} {
+		if got := s.orderedBy(elsewhere(6)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := code(s.LeaderAndISR(leads(2, 4))); got != P.None {
+		t.Error("a replica that comes back is refused:", got.Name())
+	}
+	early := elsewhere(6)
+	early.BrokerEpoch = 6 // of which the broker hears itself a moment later
+	if got := s.orderedBy(early); got != "delete t-0" {
+		t.Errorf("in a later life: %q", got)
+	}
+}
+
+// Nothing is deleted of which it is not certain that it was moved away.
+func TestReplicaIsKeptByABrokerThatWasNotRegistered(t *testing.T) {
+	s := newStage(t)
+	s.SetBrokerEpoch(3)
+	s.LeaderAndISR(leads(1, 5))
+	s.SetBrokerEpoch(4)
+	for name, c := range map[string]struct {
+		change func(*kmsg.UpdateMetadataRequestTopicState, *kmsg.UpdateMetadataRequestTopicPartition)
+		want   string
+	}{
+		"nobody leads": {func(_ *kmsg.UpdateMetadataRequestTopicState, p *kmsg.UpdateMetadataRequestTopicPartition) {
+			p.Leader = -1
+		}, ""},
+		"it is being deleted": {func(_ *kmsg.UpdateMetadataRequestTopicState, p *kmsg.UpdateMetadataRequestTopicPartition) {
+			p.Leader = -2
+		}, ""},
+		"the epoch is not later": {func(_ *kmsg.UpdateMetadataRequestTopicState, p *kmsg.UpdateMetadataRequestTopicPartition) {
+			p.LeaderEpoch = 5
+		}, ""},
+		"the replica is here": {func(_ *kmsg.UpdateMetadataRequestTopicState, p *kmsg.UpdateMetadataRequestTopicPartition) {
+			p.Replicas = []int32{2, 1}
+		}, ""},
+		"it is not shown": {func(t *kmsg.UpdateMetadataRequestTopicState, _ *kmsg.UpdateMetadataRequestTopicPartition) {
+			t.Topic = "u"
+		}, ""},
+		"it is another topic": {func(t *kmsg.UpdateMetadataRequestTopicState, _ *kmsg.UpdateMetadataRequestTopicPartition) {
+			t.TopicID[0]++
+		}, "stop t-0"},
+	} {
+		q := elsewhere(6)
+		c.change(&q.TopicStates[0], &q.TopicStates[0].PartitionStates[0])
+		if got := s.orderedBy(q); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if h := s.hosted[P.TopicPartition{Topic: "t"}]; h.topicID != [16]byte{7} || h.epoch != 5 {
+			t.Errorf("%s: the replica is %+v", name, h)
+		}
+	}
+}
+
+// A topic that was deleted and made again while this broker was not registered, and had lost its replica of it before.
+func TestTopicIsMadeAgainWhileABrokerIsNotRegistered(t *testing.T) {
+	s := newStage(t)
+	s.SetBrokerEpoch(3)
+	s.LeaderAndISR(leads(1, 5))
+	again := leads(1, 0)
+	again.TopicStates[0].TopicID = [16]byte{8}
+	if got := code(s.LeaderAndISR(again)); got != P.InconsistentTopicID {
+		t.Errorf("in the same life: %s", got.Name())
+	}
+	s.heard = nil
+	again.BrokerEpoch = 4 // of which the broker hears itself a moment later
+	if got := code(s.LeaderAndISR(again)); got != P.None {
+		t.Errorf("in a later life: %s", got.Name())
+	}
+	s.SetBrokerEpoch(4)
+	s.expect(t, "lead t-0 leader 1 epoch 0 new true config map[]")
+	late := leads(1, 9)
+	late.BrokerEpoch = 4
+	if got := code(s.LeaderAndISR(late)); got != P.InconsistentTopicID {
+		t.Errorf("about the earlier topic: %s", got.Name())
+	}
+}

@@ -222,9 +222,9 @@ func readLog(folder string) (map[int64]record.Batch, error) {
 	return all, nil
 }
 
-// placement is which brokers hold the partitions of the load.
-func (l *load) placement(ctx context.Context) (map[topicPartition][]int32, error) {
-	topics, err := l.admin.ListTopics(ctx, orders, moved)
+// placement is which brokers hold the partitions of some topics, or of all.
+func (l *load) placement(ctx context.Context, of ...string) (map[topicPartition][]int32, error) {
+	topics, err := l.admin.ListTopicsWithInternal(ctx, of...)
 	if err = errors.Join(err, topics.Error()); err != nil {
 		return nil, err
 	}

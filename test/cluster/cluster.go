@@ -47,6 +47,7 @@ type cluster struct {
 	dir      string
 	settings settings
 	network  *network // nil: everything on 127.0.0.1
+	isolated bool     // whether that is nobody else's
 	relay    *relay   // nil: brokers reach each other directly
 	servers  zktest.Ensemble
 	brokers  []*broker
@@ -59,6 +60,8 @@ type broker struct {
 	id int
 	// host is its place in the network.
 	host host
+	// metrics is where it tells of itself; empty where no port is certain to be free.
+	metrics string
 }
 
 // folder is where a partition lies.
@@ -66,10 +69,10 @@ func (b *broker) folder(tp topicPartition) string { return filepath.Join(b.Dir, 
 
 // newCluster starts ZooKeeper and three brokers.
 func newCluster(o options, s settings, dir string, n *network) (*cluster, error) {
+	c := &cluster{dir: dir, settings: s, network: n, isolated: n != nil, random: rand.New(rand.NewPCG(o.seed, 0))}
 	if s.servers > 1 {
-		n = nil // an ensemble's members are on 127.0.0.1
+		c.network = nil // an ensemble's members are on 127.0.0.1
 	}
-	c := &cluster{dir: dir, settings: s, network: n, random: rand.New(rand.NewPCG(o.seed, 0))}
 	if err := c.startZooKeeper(); err != nil {
 		return nil, err
 	}
@@ -124,8 +127,11 @@ func (c *cluster) newBroker(program string, id int, dir string) (*broker, error)
 	if c.network != nil {
 		b.host = c.network.brokers[id]
 		b.Under, b.Address = b.host.under(), b.host.ip+":9092"
-		b.Overrides[0] = "http.listener=" + b.host.ip + metricsPort
+		b.metrics = b.host.ip + ":9644"
+	} else if c.isolated {
+		b.metrics = fmt.Sprintf("127.0.0.1:%d", 9644+id)
 	}
+	b.Overrides[0] += b.metrics
 	if c.relay != nil {
 		b.Overrides = append(b.Overrides, c.network.relayed(id)...)
 	}

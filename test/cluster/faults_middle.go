@@ -190,11 +190,7 @@ func midReassignment(ctx context.Context, t *trial, round int) error {
 	if err != nil {
 		return err
 	}
-	var request kadm.AlterPartitionAssignmentsReq
-	for partition := range int32(wanderingPartitions) {
-		request.Assign(wandering, partition, target)
-	}
-	finish := aside(ctx, func(ctx context.Context) { _, _ = t.load.admin.AlterPartitionAssignments(ctx, request) })
+	finish := aside(ctx, func(ctx context.Context) { _ = t.wander(ctx, target) })
 	if err := t.pause(ctx, 0, 400*time.Millisecond); err != nil {
 		return err
 	}
@@ -203,19 +199,31 @@ func midReassignment(ctx context.Context, t *trial, round int) error {
 	if err := t.replaced(ctx, head, finish); err != nil {
 		return err
 	}
-	if err := t.load.until(ctx, "the reassignment to be asked for", func(ctx context.Context) error {
-		responses, err := t.load.admin.AlterPartitionAssignments(ctx, request)
-		return errors.Join(err, responses.Error())
-	}); err != nil {
+	if err := t.wandered(ctx, target); err != nil {
 		return err
 	}
-	if err := t.load.settled(ctx); err != nil {
+	return t.load.settled(ctx)
+}
+
+// wander asks for the replicas of all partitions of wandering to be on some brokers.
+func (t *trial) wander(ctx context.Context, target []int32) error {
+	var request kadm.AlterPartitionAssignmentsReq
+	for partition := range int32(wanderingPartitions) {
+		request.Assign(wandering, partition, target)
+	}
+	responses, err := t.load.admin.AlterPartitionAssignments(ctx, request)
+	return errors.Join(err, responses.Error())
+}
+
+// wandered asks for that until it has been heard, and waits until they are there.
+func (t *trial) wandered(ctx context.Context, target []int32) error {
+	if err := t.load.until(ctx, "the reassignment to be asked for", func(ctx context.Context) error { return t.wander(ctx, target) }); err != nil {
 		return err
 	}
 	return t.load.until(ctx, "replicas where they were moved to", func(ctx context.Context) error { return t.lies(ctx, wandering, target) })
 }
 
-// lies fails where the partitions of a topic are not on the brokers given, by the tree and on the disks.
+// lies fails where the partitions of a topic are not on the brokers given.
 func (t *trial) lies(ctx context.Context, topic string, target []int32) error {
 	topics, err := t.load.admin.ListTopics(ctx, topic)
 	if err != nil {

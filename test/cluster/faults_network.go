@@ -106,3 +106,35 @@ func theClients(t *trial, _ *broker) []host { return []host{t.network.clients} }
 
 // everything is all hosts but the clients: who is cut off from it leads nothing any more.
 func everything(t *trial, b *broker) []host { return append(allOthers(t, b), t.network.store) }
+
+// movedMeanwhile is a round in which replicas move away from a broker that runs and is dead to the controller, since it
+// cannot reach ZooKeeper. Nobody tells it: when the link is mended it finds by itself that their logs have to go.
+func movedMeanwhile(ctx context.Context, t *trial, round int) error {
+	b := t.brokers[round%3]
+	one, other := t.others(b)[0], t.others(b)[1]
+	if err := t.wandered(ctx, []int32{int32(b.id), int32(one.id)}); err != nil {
+		return err
+	}
+	if err := b.holdsAll(wandering, wanderingPartitions); err != nil {
+		return err
+	}
+	if err := t.severed([]link{{b.host, t.network.store}, {t.network.store, b.host}}, func() error {
+		if err := t.load.until(ctx, "a session to end", func(ctx context.Context) error {
+			registered, err := t.registrations(ctx)
+			if err == nil && registered[b.id] != 0 {
+				err = fmt.Errorf("broker %d is registered", b.id)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		return t.wandered(ctx, []int32{int32(one.id), int32(other.id)})
+	}); err != nil {
+		return err
+	}
+	t.fault("replicas moved away from a broker that was not registered")
+	if err := t.servedAgain(ctx, "the link is mended"); err != nil {
+		return err
+	}
+	return t.load.until(ctx, "the logs to be deleted", func(context.Context) error { return b.holdsNone(wandering) })
+}

@@ -193,7 +193,7 @@ func allExpire(ctx context.Context, t *trial, _ int) error {
 	if err := t.servedAgain(ctx, "all sessions have expired"); err != nil {
 		return err
 	}
-	if took := t.outages[len(t.outages)-1]; took > expiryLimit {
+	if took := t.outages[len(t.outages)-1].took; took > expiryLimit {
 		return fmt.Errorf("clients were not served for %v", took)
 	}
 	return t.writable(ctx)

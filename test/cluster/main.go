@@ -19,7 +19,8 @@
 //     leader leads in an epoch; an in-sync set is never empty
 //   - topics are as the admin was told; a move ends
 //   - after each fault, every partition is acknowledged again, and every in-sync set is whole
-//   - descriptors and goroutines come back to where they were
+//   - the disks hold the logs of the replicas that there are, and no others
+//   - descriptors, goroutines and memory come back to where they were
 //
 // It fails as well where the counts say that a round broke nothing, that the load hardly ran, or that nobody saw a high
 // watermark or ZooKeeper's tree.

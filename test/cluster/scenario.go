@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,11 +28,17 @@ type scenario struct {
 type trial struct {
 	*cluster
 	load *load
-	// faults counts what was done, by its name, outages how long clients were not served.
+	// faults counts what was done, by its name.
 	faults  map[string]int
-	outages []time.Duration
+	outages []outage
 	// usages are what each broker's process held before the first fault, under load.
 	usages map[int]usage
+}
+
+// outage is for how long clients were not served, and what had been done before.
+type outage struct {
+	took time.Duration
+	when string
 }
 
 func scenarioOf(name string) (scenario, error) {
@@ -141,7 +148,7 @@ func (t *trial) servedAgain(ctx context.Context, when string) error {
 		return fmt.Errorf("%s: %w", when, err)
 	}
 	t.load.note("served again after %v: %s", took, when)
-	t.outages = append(t.outages, took)
+	t.outages = append(t.outages, outage{took, when})
 	return nil
 }
 
@@ -175,7 +182,11 @@ func (t *trial) check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	replicas, err := t.load.placement(ctx)
+	disks, err := t.disks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	replicas, err := t.load.placement(ctx, orders, moved)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +196,7 @@ func (t *trial) check(ctx context.Context) ([]string, error) {
 		}
 	}
 	logs, err := checkLogs(t.brokers, replicas, found)
-	return []string{t.load.history.summary(), records, logs, topics, leaks}, err
+	return []string{t.load.history.summary(), records, logs, topics, disks, leaks}, err
 }
 
 // report is what was done and proved.
@@ -198,9 +209,10 @@ func (t *trial) report(rounds int, checked []string) string {
 	lines := []string{fmt.Sprintf("%d rounds: %s", rounds, strings.Join(faults, ", "))}
 	lines = append(lines, checked...)
 	if len(t.outages) > 0 {
-		slices.Sort(t.outages)
-		lines = append(lines, fmt.Sprintf("served again in every partition after %.2f s in the middle, %.2f s at most",
-			t.outages[len(t.outages)/2].Seconds(), t.outages[len(t.outages)-1].Seconds()))
+		slices.SortFunc(t.outages, func(a, b outage) int { return cmp.Compare(a.took, b.took) })
+		longest := t.outages[len(t.outages)-1]
+		lines = append(lines, fmt.Sprintf("served again in every partition after %.2f s in the middle, %.2f s at most: %s",
+			t.outages[len(t.outages)/2].took.Seconds(), longest.took.Seconds(), longest.when))
 	}
 	return "    " + strings.Join(lines, "\n    ") + "\n"
 }

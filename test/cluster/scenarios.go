@@ -44,6 +44,8 @@ var scenarios = []scenario{
 	{name: "link-zookeeper", about: "link between a broker and ZooKeeper cut", isolated: true, round: cutOff("broker-ZooKeeper", true, heads, theStore)},
 	{name: "link-client", about: "link between clients and a broker cut", isolated: true, round: cutOff("client-broker", false, heads, theClients)},
 	{name: "link-all", about: "links of a broker to all but the clients cut", isolated: true, round: cutOff("all", true, heads, everything)},
+	{name: "moved-meanwhile", about: "replicas move away from a broker that is cut off from ZooKeeper, and finds that out by itself", isolated: true,
+		prepare: prepareWandering, round: movedMeanwhile},
 	{name: "disk-full", about: "one broker's disk is full for some seconds", isolated: true, set: volumes, round: full},
 	{name: "disk-empty", about: "a broker comes back with an empty disk and its old id", round: emptied},
 	{name: "same-id", about: "a second broker with the id of one that serves is refused", round: twoWithOneID},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,8 +45,8 @@ func (t *trial) severed(links []link, do func() error) error {
 	return t.network.mendAll()
 }
 
-// cutOff cuts one broker off from others, this way and that in turn, for longer than its session. Clients must be
-// served meanwhile where whole says so, else when the link is mended.
+// cutOff cuts one broker off from others, this way and that in turn, for longer than its session; from ZooKeeper until that
+// has ended. Clients must be served meanwhile where whole says so, else when the link is mended.
 func cutOff(what string, whole bool, who []victim, from func(*trial, *broker) []host) func(context.Context, *trial, int) error {
 	return func(ctx context.Context, t *trial, round int) error {
 		b, err := who[round/len(ways)%len(who)](ctx, t)
@@ -54,7 +55,8 @@ func cutOff(what string, whole bool, who []victim, from func(*trial, *broker) []
 		}
 		way := ways[round%len(ways)]
 		var links []link
-		for _, other := range from(t, b) {
+		others := from(t, b)
+		for _, other := range others {
 			links = append(links, way.links(b.host, other)...)
 		}
 		t.fault(what + " cut " + way.name)
@@ -65,12 +67,35 @@ func cutOff(what string, whole bool, who []victim, from func(*trial, *broker) []
 			if err := t.servedAgain(ctx, fmt.Sprintf("broker %d is cut off %s", b.id, way.name)); err != nil {
 				return err
 			}
+			if slices.Contains(others, t.network.store) {
+				if err := t.dead(ctx, b); err != nil {
+					return err
+				}
+				if err := t.servedAgain(ctx, fmt.Sprintf("the session of broker %d has ended", b.id)); err != nil {
+					return err
+				}
+			}
 			return t.pause(ctx, t.settings.session/2, t.settings.session)
 		}); err != nil {
 			return err
 		}
 		return t.servedAgain(ctx, "the links are mended")
 	}
+}
+
+// dead waits until the session of a broker has ended that is cut off from ZooKeeper.
+func (t *trial) dead(ctx context.Context, b *broker) error {
+	if err := t.load.until(ctx, "a session to end", func(ctx context.Context) error {
+		registered, err := t.registrations(ctx)
+		if err == nil && registered[b.id] != 0 {
+			err = fmt.Errorf("broker %d is registered", b.id)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	t.fault("session ended")
+	return nil
 }
 
 // heads are the brokers for which a cut matters most.
@@ -119,13 +144,7 @@ func movedMeanwhile(ctx context.Context, t *trial, round int) error {
 		return err
 	}
 	if err := t.severed([]link{{b.host, t.network.store}, {t.network.store, b.host}}, func() error {
-		if err := t.load.until(ctx, "a session to end", func(ctx context.Context) error {
-			registered, err := t.registrations(ctx)
-			if err == nil && registered[b.id] != 0 {
-				err = fmt.Errorf("broker %d is registered", b.id)
-			}
-			return err
-		}); err != nil {
+		if err := t.dead(ctx, b); err != nil {
 			return err
 		}
 		return t.wandered(ctx, []int32{int32(one.id), int32(other.id)})

@@ -95,7 +95,7 @@ func (l *Leader) Appended(end P.Offset, now time.Duration) P.Offset {
 		invariant.Fail("log end offset of a leader in epoch %d went from %d back to %d", l.Epoch, l.end, end)
 	}
 	for i := range l.followers {
-		l.followers[i].leftBehind(l.end, now)
+		l.followers[i].leftBehind(l.end, end, now)
 	}
 	l.end = end
 	l.advance(now)

@@ -15,7 +15,8 @@ type follower struct {
 	id P.BrokerID
 	// epoch is the broker epoch in its last fetch; NoBrokerEpoch before, and from brokers that send none.
 	epoch P.BrokerEpoch
-	// end is its log end offset, NoOffset before it fetched in this epoch; start its log start offset.
+	// end is its log end offset, NoOffset before it fetched in this epoch; start its log start offset. It may lie behind the
+	// leader's, which does not count what is not synced yet.
 	end, start P.Offset
 
 	// caughtUp is when it last had all that the leader had.
@@ -48,9 +49,9 @@ func (f *follower) forget() {
 	*f = follower{id: f.id, epoch: P.NoBrokerEpoch, end: P.NoOffset, start: P.NoOffset, leaderEnd: P.NoOffset, caughtUp: never, left: never, fetched: never, refused: never}
 }
 
-// leftBehind notes that the leader appends behind end.
-func (f *follower) leftBehind(end P.Offset, now time.Duration) {
-	if f.end == end && f.left == never {
+// leftBehind notes that the leader's log goes on from its end to another one.
+func (f *follower) leftBehind(from, to P.Offset, now time.Duration) {
+	if f.end >= from && f.end < to && f.left == never {
 		f.left = now
 	}
 }
@@ -181,10 +182,10 @@ func (l *Leader) Readers(readers []Reader, offset P.Offset) []Reader {
 // mayJoinSoon reports whether a replica outside of the in-sync set keeps up, so that the watermark waits for
 // it to join. One that the controller has refused does not hold anything up (KAFKA-15021).
 func (l *Leader) mayJoinSoon(f *follower, now time.Duration) bool {
-	return f.end != P.NoOffset && !f.gone && f.refused <= now && (f.end == l.end || now-f.caughtUp <= l.settings.MaxLag)
+	return f.end != P.NoOffset && !f.gone && f.refused <= now && (f.end >= l.end || now-f.caughtUp <= l.settings.MaxLag)
 }
 
 // lagging reports whether a member of the in-sync set has lacked something for too long.
 func (l *Leader) lagging(f *follower, heard, now time.Duration) bool {
-	return f.end != l.end && now-f.since(heard) > l.settings.MaxLag
+	return f.end < l.end && now-f.since(heard) > l.settings.MaxLag
 }

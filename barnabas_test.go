@@ -9,15 +9,15 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"go.uber.org/goleak"
 
 	"github.com/barnabas-mq/barnabas"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 )
 
 // within bounds a test; it is far above what anything here takes.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -83,7 +83,7 @@ func createTopic(t *testing.T, ctx context.Context, c *kgo.Client, topic string,
 }
 
 func TestBrokerInMemory(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaktest.Verify(t)
 	ctx := within(t)
 	b, err := barnabas.Start(ctx, barnabas.Options{})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"go.uber.org/goleak"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 	"github.com/barnabas-mq/barnabas/internal/logdir"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -23,7 +23,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // self is the broker of these tests, other one that is in sync where a commit has to wait.
 const (

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 )
 
 // start runs an endpoint for the test.
@@ -28,7 +30,7 @@ func start(t *testing.T, o Options) *Console {
 			t.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()
-		goleak.VerifyNone(t, before)
+		leaktest.Verify(t, before)
 	})
 	return c
 }
@@ -164,5 +166,5 @@ func TestShutdown(t *testing.T) {
 		t.Error("an answer after the end")
 	}
 	http.DefaultClient.CloseIdleConnections()
-	goleak.VerifyNone(t, before)
+	leaktest.Verify(t, before)
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/shard"
 	"github.com/barnabas-mq/barnabas/internal/shard/shardtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // coordinate makes a coordinator of one partition, which is loaded.
 func coordinate(t *testing.T, change func(*Config)) (*Coordinator, *shardtest.Partition) {
@@ -468,7 +469,7 @@ func TestIdleCoordinatorHasNoGoroutines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		goleak.VerifyNone(t, before)
+		leaktest.Verify(t, before)
 	})
 }
 

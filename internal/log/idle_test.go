@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
@@ -54,7 +55,7 @@ func TestIdleLogIsSmall(t *testing.T) {
 	if n := files.Open(); n > 50 {
 		t.Errorf("%d files open", n)
 	}
-	goleak.VerifyNone(t, goroutines)
+	leaktest.Verify(t, goroutines)
 	runtime.KeepAlive(all)
 }
 

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // journal keeps log lines for tests to look at.
 type journal struct {

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/barnabas-mq/barnabas/internal/config"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 	"github.com/barnabas-mq/barnabas/internal/logdir"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -17,7 +16,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // self is the broker of these tests.
 const self = protocol.BrokerID(1)

@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 )
 
 var (
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	runtime.MemProfileRate = 0
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(2 << 30)
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // TestSeeds runs clusters through the faults of many seeds.

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/coordination/coordtest"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 )
 
 func TestConformance(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaktest.Verify(t)
 	store := New(Options{})
 	coordtest.Run(t, coordtest.Harness{
 		Store:  store,

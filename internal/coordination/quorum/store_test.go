@@ -4,15 +4,14 @@ import (
 	"context"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/coordination/coordtest"
 	"github.com/barnabas-mq/barnabas/internal/coordination/tree"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // open opens a store that is closed when the test ends.
 func open(t testing.TB, o Options) *Store {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 )
 
 // echo answers with the request.
@@ -61,10 +63,10 @@ func start(t testing.TB, options Options) *Server {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = s.Shutdown(ctx)
+		leaktest.Verify(t, before) // which waits for connections that were slow to end
 		if n := s.budget.inFlight(); n != 0 {
 			t.Errorf("%d bytes are still charged after the end", n)
 		}
-		goleak.VerifyNone(t, before)
 	})
 	return s
 }
@@ -181,12 +183,15 @@ func (a addressed) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.ParseIP(a.remote), Port: 40000}
 }
 
-// startMemory runs a server on a memory listener; for use inside a bubble, with stop at its end.
+// startMemory runs a server on a memory listener; for use inside a bubble, with stop at its end. A test may say what the
+// one listener is to do.
 func startMemory(t *testing.T, options Options) (*Server, *memoryListener, func()) {
 	t.Helper()
 	l := newMemoryListener()
 	options.Listen = func(string, string) (net.Listener, error) { return l, nil }
-	options.Listeners = []Listener{{Name: "L"}}
+	if options.Listeners == nil {
+		options.Listeners = []Listener{{Name: "L"}}
+	}
 	s, err := New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -212,17 +217,20 @@ func closedBy(t testing.TB, s *Server, reason ending) {
 	})
 }
 
+// patience bounds whatever a test waits for; it is far above what anything takes.
+const patience = time.Minute
+
 // eventually polls for what other goroutines bring about and nothing signals.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(patience)
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	for !cond() {
 		select {
 		case <-again.C:
 		case <-late:
-			t.Fatalf("no %s within 10 s", what)
+			t.Fatalf("no %s within %v", what, patience)
 		}
 	}
 }

@@ -208,12 +208,12 @@ func (s *Server) forget(c *Conn) {
 	c.mu.Lock()
 	ended := c.mu.ended
 	c.mu.Unlock()
+	if !c.Internal {
+		s.admission.leave(&c.acceptor.options, c.Host) // before it is counted: who sees the count may come in its place
+	}
 	counters := &c.acceptor.counters
 	counters.ended[ended].Add(1)
 	counters.connections.Add(-1)
-	if !c.Internal {
-		s.admission.leave(&c.acceptor.options, c.Host)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.connections, c)

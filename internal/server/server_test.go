@@ -212,17 +212,24 @@ func TestHandshake(t *testing.T) {
 		c.SetPrincipal("User:" + string(hello[:]))
 		return raw, nil
 	}
-	s := start(t, Options{
-		Handler:          func(_ context.Context, c *Conn, f *Frame) Reply { return Reply{Response: text(c.Principal())} },
-		HandshakeTimeout: 100 * time.Millisecond,
-		Listeners:        []Listener{{Name: "L", Address: "127.0.0.1:0", Handshake: handshake}},
+	inBubble(t, Options{
+		Handler:   func(_ context.Context, c *Conn, _ *Frame) Reply { return Reply{Response: text(c.Principal())} },
+		Listeners: []Listener{{Name: "L", Handshake: handshake}},
+	}, func(t *testing.T, s *Server, l *memoryListener) {
+		begun := time.Now()
+		silent, c := l.dial(t, "10.0.0.2"), l.dial(t, "10.0.0.2")
+		if _, err := c.Write([]byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		go c.send("x", "y")
+		c.expect("User:a", "User:a")
+		silent.expectEnd()
+		if took := time.Since(begun); took != DefaultHandshakeTimeout {
+			t.Errorf("the silent peer was closed after %v", took)
+		}
+		synctest.Wait() // a peer sees the end before the server has counted it
+		if got := s.Stats().Listeners[0].Closed["handshake"]; got != 1 {
+			t.Errorf("%d closed in their handshakes", got)
+		}
 	})
-	silent, c := dial(t, s), dial(t, s)
-	if _, err := c.Write([]byte("a")); err != nil {
-		t.Fatal(err)
-	}
-	c.send("x", "y")
-	c.expect("User:a", "User:a")
-	silent.expectEnd()
-	closedBy(t, s, endHandshake)
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ import (
 // oneBroker is a stage of one broker of ours with its own store, whose id is 1 as the first one's of a cluster.
 func oneBroker(t *testing.T) *Stage {
 	t.Helper()
-	place, err := servers.NewPlace(t.TempDir(), 20000+os.Getpid()%10000)
+	place, err := servers.NewPlace(t.TempDir(), 20_000)
 	if err != nil {
 		t.Fatal(err)
 	}

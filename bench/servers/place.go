@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/barnabas-mq/barnabas/internal/ports"
 )
 
 // Place is where the servers of one run live: a folder for their files, a range of ports, the programs to run.
@@ -21,26 +22,34 @@ type Place struct {
 	// Program is the barnabas program; NewPlace builds it where nothing else is said.
 	Program string
 
-	port    int
+	ports   *ports.Range
 	servers []*Server
 	jars    map[string]string
 }
 
+// portsOfAPlace are more than any run takes.
+const portsOfAPlace = 500
+
 // NewPlace makes a folder below dir ("" is the system's temporary one) and builds the barnabas program of this
-// checkout into it. Servers take the first free ports from port on. The working directory must be in the module.
+// checkout into it. Servers take the first free ports from port on, or behind those of another place, whoever runs it.
+// The working directory must be in the module.
 func NewPlace(dir string, port int) (*Place, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = os.MkdirTemp(dir, "barnabas-bench-"); err != nil {
+	reserved, err := ports.Reserve(port, portsOfAPlace)
+	if err != nil {
 		return nil, err
 	}
-	p := &Place{Root: root, Dir: dir, Program: filepath.Join(dir, "bin", "barnabas"), port: port, jars: map[string]string{}}
+	if dir, err = os.MkdirTemp(dir, "barnabas-bench-"); err != nil {
+		return nil, errors.Join(err, reserved.Release())
+	}
+	p := &Place{Root: root, Dir: dir, Program: filepath.Join(dir, "bin", "barnabas"), ports: reserved, jars: map[string]string{}}
 	build := exec.Command("go", "build", "-o", p.Program, "./cmd/barnabas")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("build barnabas: %w\n%s", err, out), os.RemoveAll(dir))
+		return nil, errors.Join(fmt.Errorf("build barnabas: %w\n%s", err, out), p.Close())
 	}
 	return p, nil
 }
@@ -50,7 +59,7 @@ func (p *Place) Close() error {
 	for _, s := range p.servers {
 		s.Kill()
 	}
-	return os.RemoveAll(p.Dir)
+	return errors.Join(os.RemoveAll(p.Dir), p.ports.Release())
 }
 
 // moduleRoot is the next folder upwards that has a go.mod.
@@ -72,17 +81,7 @@ func moduleRoot() (string, error) {
 }
 
 // Port takes the next port that nobody listens on.
-func (p *Place) Port() (int, error) {
-	for range 1000 {
-		port := p.port
-		p.port++
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, fmt.Errorf("no free port in the 1000 before %d", p.port)
-}
+func (p *Place) Port() (int, error) { return p.ports.Next() }
 
 // The sets of jars that test/peers has poms for.
 const (

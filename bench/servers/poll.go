@@ -14,20 +14,24 @@ import (
 // final is an error that trying again does not change.
 type final struct{ error }
 
-// poll calls check every interval until it returns nil, or an error that is final; when ctx ends, the last error
-// says what was missing.
+// poll calls check every interval until it returns nil, or an error that is final; when ctx ends, the last error says what
+// was missing, but not that of a check which the end has cut off, where there is another.
 func poll(ctx context.Context, every time.Duration, check func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var last error
 	for {
 		err := check()
 		if err == nil || errors.As(err, new(final)) {
 			return err
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -92,23 +93,22 @@ func (a *Authority) write(name string, blocks ...*pem.Block) error {
 // StartTLS runs a server that takes clients with a certificate of the authority only, which has issued one
 // for name, and returns the address for them.
 func (a *Authority) StartTLS(name string, o Options) (*Server, string, error) {
-	address, err := freeAddress()
+	s, err := newServer(o)
 	if err != nil {
 		return nil, "", err
 	}
-	host, port, err := net.SplitHostPort(address)
+	port, err := s.ports.Next()
 	if err != nil {
 		return nil, "", err
 	}
-	o.Properties = append([]string{
-		"secureClientPort=" + port, "secureClientPortAddress=" + host, "ssl.clientAuth=need",
+	s.options.Properties = append([]string{
+		fmt.Sprintf("secureClientPort=%d", port), "secureClientPortAddress=127.0.0.1", "ssl.clientAuth=need",
 		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
 		"ssl.keyStore.location=" + a.Path(name), "ssl.keyStore.type=PEM",
 		"ssl.trustStore.location=" + a.Path("trust"), "ssl.trustStore.type=PEM",
 	}, o.Properties...)
-	s, err := Start(o)
-	return s, address, err
+	return s, fmt.Sprintf("127.0.0.1:%d", port), s.begin()
 }
 
 // Login adds SASL DIGEST-MD5 to a server's options: a user and its password. dir is an empty folder.

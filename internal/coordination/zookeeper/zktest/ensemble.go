@@ -3,7 +3,6 @@ package zktest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,36 +14,28 @@ type Ensemble []*Server
 
 // StartEnsemble runs n servers and returns when all of them serve; dir is an empty folder.
 func StartEnsemble(dir string, n int, o Options) (Ensemble, error) {
-	if o.Tick == 0 {
-		o.Tick = defaultTick
-	}
-	var members []string
-	for i := range n {
-		peers, err := freeAddress()
-		if err != nil {
-			return nil, err
-		}
-		elections, err := freeAddress()
-		if err != nil {
-			return nil, err
-		}
-		_, port, err := net.SplitHostPort(elections)
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, fmt.Sprintf("server.%d=%s:%s", i+1, peers, port))
-	}
 	e := make(Ensemble, n)
+	var members []string
 	for i := range e {
 		member := o
 		member.Dir = filepath.Join(dir, strconv.Itoa(i+1))
-		member.Properties = append(append([]string{"initLimit=50", "syncLimit=20"}, members...), o.Properties...)
-		s, err := newMember(member, i+1)
-		if err == nil {
-			e[i] = s
-			err = s.launch()
+		var err error
+		if e[i], err = newServer(member); err != nil {
+			return nil, err
 		}
+		peers, err := e[i].ports.NextAddress()
 		if err != nil {
+			return nil, err
+		}
+		elections, err := e[i].ports.Next()
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, fmt.Sprintf("server.%d=%s:%d", i+1, peers, elections))
+	}
+	for i, s := range e {
+		s.options.Properties = append(append([]string{"initLimit=50", "syncLimit=20"}, members...), o.Properties...)
+		if err := s.join(i + 1); err != nil {
 			e.Kill()
 			return nil, err
 		}
@@ -58,17 +49,15 @@ func StartEnsemble(dir string, n int, o Options) (Ensemble, error) {
 	return e, nil
 }
 
-// newMember configures one server of an ensemble.
-func newMember(o Options, id int) (*Server, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{options: o, Address: address}
+// join configures one server of an ensemble, and launches it.
+func (s *Server) join(id int) error {
 	if err := s.configure(); err != nil {
-		return nil, err
+		return err
 	}
-	return s, os.WriteFile(filepath.Join(o.Dir, "data", "myid"), []byte(strconv.Itoa(id)+"\n"), 0o644)
+	if err := os.WriteFile(filepath.Join(s.options.Dir, "data", "myid"), []byte(strconv.Itoa(id)+"\n"), 0o644); err != nil {
+		return err
+	}
+	return s.launch()
 }
 
 // Addresses are those of all servers.

@@ -2,7 +2,6 @@ package zktest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/ports"
 )
 
 // Options of a server.
@@ -37,6 +38,7 @@ type Server struct {
 	options Options
 	// Address is host:port for clients.
 	Address string
+	ports   *ports.Range // held for as long as there is a Server; nil where Address was said
 	output  bytes.Buffer
 	process *exec.Cmd
 	exited  chan struct{} // closed when process has ended
@@ -48,39 +50,40 @@ const readiness = 60 * time.Second
 // defaultTick is the shortest that a busy machine keeps.
 const defaultTick = 100 * time.Millisecond
 
-// attempts is how often another port is tried where somebody else was faster.
-const attempts = 3
+// Servers take ports from firstPort on, each from a range of its own.
+const firstPort, portsEach = 24_000, 10
 
 // Start runs a server and returns when it serves.
 func Start(o Options) (*Server, error) {
+	s, err := newServer(o)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.begin()
+}
+
+// begin is the first start.
+func (s *Server) begin() error {
+	if err := s.configure(); err != nil {
+		return err
+	}
+	return s.Restart()
+}
+
+// newServer is a server that is neither configured nor running.
+func newServer(o Options) (*Server, error) {
 	if o.Tick == 0 {
 		o.Tick = defaultTick
 	}
+	s := &Server{options: o, Address: o.Address}
+	if s.Address != "" {
+		return s, nil
+	}
 	var err error
-	for range attempts {
-		s := &Server{options: o, Address: o.Address}
-		if s.Address == "" {
-			if s.Address, err = freeAddress(); err != nil {
-				return nil, err
-			}
-		}
-		if err = s.configure(); err != nil {
-			return nil, err
-		}
-		if err = s.Restart(); err == nil || errors.Is(err, ErrMissing) || o.Address != "" {
-			return s, err
-		}
+	if s.ports, err = ports.Reserve(firstPort, portsEach); err == nil {
+		s.Address, err = s.ports.NextAddress()
 	}
-	return nil, err
-}
-
-// freeAddress is an address that nobody listens on.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+	return s, err
 }
 
 // configure writes zoo.cfg.
@@ -118,7 +121,8 @@ func (s *Server) launch() error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"}, s.options.Java...)
+	// Nobody cuts the power here, and a disk that is busy with other tests must not hold a session up.
+	args := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dzookeeper.forceSync=no"}, s.options.Java...)
 	args = append(args, "-cp", path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
 	s.output.Reset()
 	all := slices.Concat(s.options.Under, []string{"java"}, args)

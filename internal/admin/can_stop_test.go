@@ -44,7 +44,8 @@ func TestNobodyMayStopWithoutAController(t *testing.T) {
 		}
 		return new(net.Dialer).DialContext(ctx, network, host)
 	}
-	c, err := admin.New(admin.Options{Bootstrap: []string{other}, Timeout: time.Second, Client: []kgo.Opt{kgo.Dialer(dial)}})
+	soon := func(int) time.Duration { return 10 * time.Millisecond }
+	c, err := admin.New(admin.Options{Bootstrap: []string{other}, Client: []kgo.Opt{kgo.Dialer(dial), kgo.RetryBackoffFn(soon)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,6 +112,24 @@ func request[R kmsg.Response](ctx context.Context, c *Client, r kmsg.Request) (R
 	return response.(R), nil
 }
 
+// newest sends a request to the controller: other brokers may not have heard yet of what has just been created, moved or
+// changed. Where there is none, or it does not answer, any broker will do.
+func newest[R kmsg.Response](ctx context.Context, c *Client, r kmsg.Request) (R, error) {
+	cluster, err := c.Cluster(ctx)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	if cluster.Controller >= 0 {
+		asking, cancel := c.limitOne(ctx)
+		defer cancel()
+		if response, err := c.kafka.Broker(int(cluster.Controller)).Request(asking, r); err == nil {
+			return response.(R), nil
+		}
+	}
+	return request[R](ctx, c, r)
+}
+
 // limitOne bounds what one broker is asked of many, so that one that hangs does not hold up a command for long.
 func (c *Client) limitOne(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(c.timeout, dialTimeout))

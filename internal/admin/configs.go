@@ -79,7 +79,8 @@ func (c *Client) Configs(ctx context.Context, kind kmsg.ConfigResourceType, name
 	return c.describeConfigs(ctx, kind, names, nil)
 }
 
-// describeConfigs asks for some properties, those that the brokers know, or with nil keys for all.
+// describeConfigs asks for some properties, those that the brokers know, or with nil keys for all. Those of topics are the
+// newest, so that nobody decides by what has been changed already.
 func (c *Client) describeConfigs(ctx context.Context, kind kmsg.ConfigResourceType, names, keys []string) ([]Resource, error) {
 	r := kmsg.NewPtrDescribeConfigsRequest()
 	r.IncludeSynonyms, r.IncludeDocumentation = keys == nil, false
@@ -88,7 +89,11 @@ func (c *Client) describeConfigs(ctx context.Context, kind kmsg.ConfigResourceTy
 		resource.ResourceType, resource.ResourceName, resource.ConfigNames = kind, name, keys
 		r.Resources = append(r.Resources, resource)
 	}
-	response, err := request[*kmsg.DescribeConfigsResponse](ctx, c, r)
+	ask := request[*kmsg.DescribeConfigsResponse]
+	if kind == kmsg.ConfigResourceTypeTopic {
+		ask = newest[*kmsg.DescribeConfigsResponse]
+	}
+	response, err := ask(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}

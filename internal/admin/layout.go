@@ -84,21 +84,9 @@ func layoutOf(metadata *kmsg.MetadataResponse) *Layout {
 	return l
 }
 
-// newestMetadata asks the controller for the named topics, or with nil for all: other brokers may not have heard yet of
-// what has just been created or moved. Where there is none, or it does not answer, any broker will do.
+// newestMetadata asks the controller for the named topics, or with nil for all.
 func (c *Client) newestMetadata(ctx context.Context, names []string) (*kmsg.MetadataResponse, error) {
-	cluster, err := c.Cluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if cluster.Controller >= 0 {
-		asking, cancel := c.limitOne(ctx)
-		defer cancel()
-		if response, err := c.kafka.Broker(int(cluster.Controller)).Request(asking, metadataRequest(names)); err == nil {
-			return response.(*kmsg.MetadataResponse), nil
-		}
-	}
-	return c.metadata(ctx, names)
+	return newest[*kmsg.MetadataResponse](ctx, c, metadataRequest(names))
 }
 
 func (l *Layout) addSizes(dirs []LogDir) {

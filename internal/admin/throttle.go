@@ -150,13 +150,13 @@ func (c *Client) Unthrottle(ctx context.Context) error {
 	for _, o := range ongoing {
 		under[fmt.Sprintf("%s-%d", o.Topic, o.Partition)] = true
 	}
-	topics, err := c.Topics(ctx)
-	if err != nil || len(topics) == 0 {
+	metadata, err := c.newestMetadata(ctx, nil)
+	if err != nil || len(metadata.Topics) == 0 {
 		return err
 	}
 	var names []string
-	for _, t := range topics {
-		names = append(names, t.Name)
+	for _, t := range metadata.Topics {
+		names = append(names, *t.Topic)
 	}
 	resources, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, names, config.ThrottledLists[:])
 	if err != nil {

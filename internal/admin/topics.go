@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -48,9 +49,12 @@ type Partition struct {
 }
 
 // Topics are the named topics in the order of their names, or all of the cluster where none is named.
-// A topic that does not exist is in the result with its error.
+// A topic that does not exist is in the result with its error; that it does not is the controller's word.
 func (c *Client) Topics(ctx context.Context, names ...string) ([]Topic, error) {
 	metadata, err := c.metadata(ctx, names)
+	if err == nil && slices.ContainsFunc(metadata.Topics, unknown) {
+		metadata, err = c.newestMetadata(ctx, names)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +64,11 @@ func (c *Client) Topics(ctx context.Context, names ...string) ([]Topic, error) {
 	}
 	slices.SortFunc(topics, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
 	return topics, nil
+}
+
+// unknown reports whether a broker has not heard of a topic.
+func unknown(t kmsg.MetadataResponseTopic) bool {
+	return t.ErrorCode == kerr.UnknownTopicOrPartition.Code
 }
 
 // metadata asks any broker for the named topics; nil names are all topics, empty ones none.

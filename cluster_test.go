@@ -35,7 +35,7 @@ func TestStartCluster(t *testing.T) {
 
 func stopAndRestart(t *testing.T, properties map[string]string) {
 	options := barnabas.Options{DataDir: t.TempDir(), Properties: properties}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := barnabas.StartCluster(ctx, 3, options)
 	if err != nil {
@@ -85,6 +85,7 @@ func stopAndRestart(t *testing.T, properties map[string]string) {
 func newClient(t *testing.T, c *barnabas.Cluster, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(c.Addresses(), ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.UnknownTopicRetries(-1), // the broker that is asked may not have heard of the topic
 		kgo.MetadataMinAge(10*time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }))...)
 	if err != nil {
 		t.Fatal(err)

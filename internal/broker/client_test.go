@@ -365,7 +365,7 @@ func (c *conn) newProducer() protocol.ProducerID {
 func (c *conn) tryCreate(topic string) protocol.Code {
 	c.t.Helper()
 	q := kmsg.NewPtrCreateTopicsRequest()
-	q.Version, q.TimeoutMillis = 7, 1000
+	q.Version, q.TimeoutMillis = 7, int32(patience.Milliseconds())
 	q.Topics = []kmsg.CreateTopicsRequestTopic{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}
 	return protocol.Code(ask[*kmsg.CreateTopicsResponse](c, q).Topics[0].ErrorCode)
 }
@@ -388,7 +388,7 @@ func (c *conn) eventually(what string, try func() protocol.Code) {
 func (c *conn) deleteTopic(topic string) protocol.Code {
 	c.t.Helper()
 	q := kmsg.NewPtrDeleteTopicsRequest()
-	q.Version, q.TimeoutMillis, q.TopicNames = 5, 1000, []string{topic}
+	q.Version, q.TimeoutMillis, q.TopicNames = 5, int32(patience.Milliseconds()), []string{topic}
 	return protocol.Code(ask[*kmsg.DeleteTopicsResponse](c, q).Topics[0].ErrorCode)
 }
 
@@ -396,7 +396,7 @@ func (c *conn) deleteTopic(topic string) protocol.Code {
 func (c *conn) deleteRecords(topic string, partition int32, offset int64) protocol.Code {
 	c.t.Helper()
 	q := kmsg.NewPtrDeleteRecordsRequest()
-	q.TimeoutMillis = 1000
+	q.TimeoutMillis = int32(patience.Milliseconds())
 	q.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: partition, Offset: offset}}}}
 	return protocol.Code(ask[*kmsg.DeleteRecordsResponse](c, q).Topics[0].Partitions[0].ErrorCode)
 }

@@ -54,7 +54,8 @@ func startClusterOf(t *testing.T, each []map[string]string, properties map[strin
 func (c *cluster) client(options ...kgo.Opt) *kgo.Client {
 	c.t.Helper()
 	last := c.brokers[len(c.brokers)-1]
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(last.Addresses()...)}, options...)...)
+	// Any broker may be asked, and may not have heard yet of a topic that another one shows.
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(last.Addresses()...), kgo.UnknownTopicRetries(-1)}, options...)...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestAdminRequestsAtAnyBroker(t *testing.T) {
 			t.Errorf("broker %d: %v, and the property is %q", id, code.Name(), conn.property(topic, "retention.ms"))
 		}
 		grow := kmsg.NewPtrCreatePartitionsRequest()
-		grow.Version, grow.TimeoutMillis = 3, 10_000
+		grow.Version, grow.TimeoutMillis = 3, int32(patience.Milliseconds())
 		grow.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: topic, Count: 5}}
 		if got := ask[*kmsg.CreatePartitionsResponse](conn, grow).Topics[0]; got.ErrorCode != 0 {
 			t.Errorf("broker %d: %+v", id, got)

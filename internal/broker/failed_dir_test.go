@@ -25,7 +25,8 @@ func TestFailedDirectoryInACluster(t *testing.T) {
 	if _, err := r.admin.CreateTopic(r.ctx, partitions, 3, nil, "many"); err != nil {
 		t.Fatal(err)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.brokers[0].Addresses()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(1<<30))
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.brokers[0].Addresses()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RecordRetries(1<<30), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}

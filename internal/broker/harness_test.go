@@ -16,18 +16,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/barnabas-mq/barnabas/internal/broker"
 	"github.com/barnabas-mq/barnabas/internal/config"
 	"github.com/barnabas-mq/barnabas/internal/coordination"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// patience bounds whatever a test waits for; it is far above what anything takes.
-const patience = time.Minute
+// patience bounds whatever a test waits for, and some tests as a whole; it is far above what anything takes.
+const patience = 3 * time.Minute
 
 // site is where brokers of one test run, one after the other.
 type site struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ func replicate(c *cluster, options ...kgo.Opt) *replicated {
 	r.client, err = kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.DefaultProduceTopic("orders"), kgo.MetadataMinAge(10 * time.Millisecond),
 		kgo.RecordRetries(1 << 30), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+		kgo.UnknownTopicRetries(-1), // the broker that is asked may not have heard of the topic
 	}, options...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -207,9 +209,9 @@ func TestReadingFromTheNearestReplica(t *testing.T) {
 	leader := r.leader()
 	follower := (leader + 1) % 3
 	racks := []string{"a", "b", "c"}
-	from := make(chan int32, 1000)
+	from := &fetchedFrom{brokers: map[int32]bool{}}
 	reader, err := kgo.NewClient(kgo.SeedBrokers(r.brokers[leader].Addresses()...), kgo.ConsumeTopics("orders"),
-		kgo.MetadataMinAge(10*time.Millisecond), kgo.Rack(racks[follower]), kgo.WithHooks(fetchedFrom{from}))
+		kgo.MetadataMinAge(10*time.Millisecond), kgo.Rack(racks[follower]), kgo.WithHooks(from))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,19 +230,23 @@ func TestReadingFromTheNearestReplica(t *testing.T) {
 			}
 		})
 	}
-	close(from)
-	for broker := range from {
-		if broker != follower {
-			t.Errorf("records came from broker %d, want %d", broker, follower)
-		}
+	from.mu.Lock() // the reader goes on
+	defer from.mu.Unlock()
+	if len(from.brokers) != 1 || !from.brokers[follower] {
+		t.Errorf("records came from brokers %v, want %d", from.brokers, follower)
 	}
 }
 
 // fetchedFrom learns from which brokers records come.
-type fetchedFrom struct{ brokers chan int32 }
+type fetchedFrom struct {
+	mu      sync.Mutex
+	brokers map[int32]bool
+}
 
-func (f fetchedFrom) OnFetchBatchRead(meta kgo.BrokerMetadata, _ string, _ int32, _ kgo.FetchBatchMetrics) {
-	f.brokers <- meta.NodeID
+func (f *fetchedFrom) OnFetchBatchRead(meta kgo.BrokerMetadata, _ string, _ int32, _ kgo.FetchBatchMetrics) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.brokers[meta.NodeID] = true
 }
 
 // A follower that gets nothing for too long leaves the set, acks=all goes on without it, and it comes back.
@@ -256,10 +262,8 @@ func TestReplicaThatLagsLeaves(t *testing.T) {
 	r.whole()
 	links.cut(true)
 	r.produce(5)
-	p := r.until("without the one that is cut off", func(p kadm.PartitionDetail) bool { return len(p.ISR) == 2 })
-	if slices.Contains(p.ISR, follower) {
-		t.Errorf("in sync are %v, but broker %d is cut off", p.ISR, follower)
-	}
+	// On a busy machine the other one may leave as well, and come back.
+	r.until("without the one that is cut off", func(p kadm.PartitionDetail) bool { return !slices.Contains(p.ISR, follower) })
 	links.cut(false)
 	r.produce(5)
 	r.whole()

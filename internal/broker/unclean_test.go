@@ -31,7 +31,7 @@ func (r *replicated) reconnect() {
 		seeds = append(seeds, b.Addresses()...)
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.DefaultProduceTopic("orders"), kgo.MetadataMinAge(10*time.Millisecond),
-		kgo.RecordRetries(1<<30), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }))
+		kgo.RecordRetries(1<<30), kgo.UnknownTopicRetries(-1), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }))
 	if err != nil {
 		r.t.Fatal(err)
 	}

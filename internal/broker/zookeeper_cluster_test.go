@@ -26,9 +26,9 @@ type wired struct {
 func startWired(t *testing.T, zk *zktest.Server, chroot string) *wired {
 	c, w := &cluster{t: t}, &wired{}
 	for id := range 3 {
-		s := onZooKeeper(t, zk, chroot, "broker.id", strconv.Itoa(id), "auto.leader.rebalance.enable", "false")
+		s := onZooKeeper(t, zk, chroot, append([]string{"broker.id", strconv.Itoa(id), "auto.leader.rebalance.enable", "false"}, shortSession...)...)
 		one := &wire{only: zk.Address}
-		s.dial = one.dial
+		s.dial, s.tolerates = one.dial, notBackYet
 		w.wires = append(w.wires, one)
 		c.sites, c.brokers = append(c.sites, s), append(c.brokers, s.start())
 	}

@@ -35,10 +35,17 @@ func startZooKeeper(t *testing.T, properties ...string) *zktest.Server {
 	return zk
 }
 
-// onZooKeeper is where a broker runs whose cluster lies in a chroot.
+// shortSession is for tests in which sessions are to end by themselves.
+var shortSession = []string{"zookeeper.session.timeout.ms", "3000"}
+
+// notBackYet is what a broker logs whose session has ended when the first try to register again fails, as on a busy machine
+// it may.
+var notBackYet = []string{"not back in its cluster yet"}
+
+// onZooKeeper is where a broker runs whose cluster lies in a chroot. Its session does not end because the machine is busy.
 func onZooKeeper(t *testing.T, zk *zktest.Server, chroot string, properties ...string) *site {
 	s := &site{t: t, fs: vfs.NewMemory(), properties: map[string]string{
-		"zookeeper.connect": zk.Address + chroot, "zookeeper.session.timeout.ms": "3000", "broker.id": "0",
+		"zookeeper.connect": zk.Address + chroot, "zookeeper.session.timeout.ms": "10000", "broker.id": "0",
 		"zookeeper.connection.timeout.ms": "30000", "offsets.topic.num.partitions": "2",
 	}}
 	for i := 0; i < len(properties); i += 2 {
@@ -230,7 +237,7 @@ func takenID(t *testing.T, zk *zktest.Server, chroot string) {
 
 // A broker that comes back at once waits until its earlier session has run out.
 func ownerKilled(t *testing.T, zk *zktest.Server, chroot string) {
-	s, w := onZooKeeper(t, zk, chroot), &wire{}
+	s, w := onZooKeeper(t, zk, chroot, shortSession...), &wire{}
 	s.dial, s.forgives = w.dial, true
 	r := s.start()
 	r.dial().create("orders", 1)
@@ -265,8 +272,8 @@ func anotherCluster(t *testing.T, zk *zktest.Server, chroot string) {
 
 // A broker whose session expires serves on, comes back under a new epoch, and is the controller again.
 func expiredSession(t *testing.T, zk *zktest.Server, chroot string) {
-	s, w := onZooKeeper(t, zk, chroot), &wire{}
-	s.dial = w.dial
+	s, w := onZooKeeper(t, zk, chroot, shortSession...), &wire{}
+	s.dial, s.tolerates = w.dial, notBackYet
 	r := s.start()
 	c := r.dial()
 	c.create("orders", 1)
@@ -305,8 +312,8 @@ func expiredSession(t *testing.T, zk *zktest.Server, chroot string) {
 
 // A broker does not register in a tree that does not know its cluster any more; it serves what it has.
 func wipedTree(t *testing.T, zk *zktest.Server, chroot string) {
-	s, w := onZooKeeper(t, zk, chroot), &wire{}
-	s.dial, s.tolerates = w.dial, []string{"not back in its cluster yet"}
+	s, w := onZooKeeper(t, zk, chroot, shortSession...), &wire{}
+	s.dial, s.tolerates = w.dial, notBackYet
 	r := s.start()
 	c := r.dial()
 	c.create("orders", 1)
@@ -341,8 +348,9 @@ func wipedTree(t *testing.T, zk *zktest.Server, chroot string) {
 // ZooKeeper is away for longer than a session lasts: produce and fetch go on, and when it is back nothing has
 // changed: the same registration, the same leader epoch.
 func TestZooKeeperAway(t *testing.T) {
+	const session = 8 * time.Second // within it the broker is back on a server that has just started, on a busy machine too
 	zk := startZooKeeper(t)
-	r := onZooKeeper(t, zk, "").start()
+	r := onZooKeeper(t, zk, "", "zookeeper.session.timeout.ms", fmt.Sprint(session.Milliseconds())).start()
 	c := r.dial()
 	c.create("orders", 1)
 	before := observe(t, zk, "")
@@ -358,7 +366,7 @@ func TestZooKeeperAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	zk.Kill()
-	away, n := time.After(5*time.Second), 0
+	away, n := time.After(session+time.Second), 0
 	for gone := true; gone; n++ {
 		put(t, c, "orders", fmt.Sprint(n))
 		select {

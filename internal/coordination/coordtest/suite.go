@@ -31,7 +31,7 @@ type Harness struct {
 }
 
 // patience is how long the suite waits for what must come before it gives up.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // testCase is one promise.
 type testCase struct {

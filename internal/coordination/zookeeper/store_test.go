@@ -16,6 +16,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/coordination/coordtest"
 	"github.com/barnabas-mq/barnabas/internal/coordination/zookeeper/zktest"
+	"github.com/barnabas-mq/barnabas/internal/leaktest"
 )
 
 // shared is the server that most tests use; nil where this machine has no ZooKeeper.
@@ -157,7 +158,7 @@ func storeOn(n *network, addresses ...string) *Store {
 // openSession opens a session that ends with the test.
 func openSession(t testing.TB, s *Store, timeout time.Duration) *Session {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	session, err := s.Open(ctx, coordination.SessionOptions{Timeout: timeout})
 	if err != nil {
@@ -210,7 +211,7 @@ func (s *separate) expire(t *testing.T, session coordination.Session) {
 }
 
 func TestConformance(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaktest.Verify(t, goleak.IgnoreCurrent())
 	address := server(t).Address
 	store := &separate{Store: storeOn(nil, address), address: address, networks: map[int64]*network{}}
 	coordtest.Run(t, coordtest.Harness{Store: store, Expire: store.expire, Timeout: 10 * time.Second})

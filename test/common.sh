@@ -54,7 +54,7 @@ start_broker() {
     --ready-file "$ready" "${@:2}" >"$log" 2>&1 &
   pid=$!
   broker_pids+=("$pid")
-  for _ in $(seq 100); do
+  for _ in $(seq 600); do
     [ -s "$ready" ] && break
     kill -0 "$pid" 2>/dev/null || { cat "$log"; return 1; }
     sleep 0.1
@@ -104,7 +104,7 @@ kgo_skip='Txn|Transact|848|Share|EOS|TestIssue337'
 kgo() {
   local log=$work/kgo.log replicas=$1
   KGO_SEEDS=$BOOTSTRAP KGO_TEST_RF=$replicas KGO_TEST_RECORDS=${KGO_TEST_RECORDS:-50000} KGO_LOG_LEVEL=none \
-    go -C test/kgo test -v -count=1 -timeout 8m -skip "$kgo_skip" github.com/twmb/franz-go/pkg/kgo >"$log" 2>&1 && set -- 0 || set -- 1
+    go -C test/kgo test -v -count=1 -timeout 40m -skip "$kgo_skip" github.com/twmb/franz-go/pkg/kgo >"$log" 2>&1 && set -- 0 || set -- 1
   [ "$1" -eq 0 ] || grep -v '^ *=== ' "$log" | tail -n 60
   grep '^ *--- SKIP' "$log"
   echo "franz-go's suite: $(grep -c '^ *--- PASS' "$log") tests passed, $(grep -c '^ *--- SKIP' "$log") skipped, $(grep -c '^ *--- FAIL' "$log") failed"

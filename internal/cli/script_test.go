@@ -144,12 +144,15 @@ func address(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(bootstrapVariable, strings.TrimSpace(ts.ReadFile(args[0])))
 }
 
+// patience bounds a wait; it is far above what anything takes.
+const patience = 2 * time.Minute
+
 // await waits until a file is there.
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: await file")
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
 			return

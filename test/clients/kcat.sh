@@ -8,7 +8,7 @@ start=$SECONDS step=create passed=""
 fail() { echo "FAIL $name: $step: $* (passed: $passed)"; exit 1; }
 trap 'fail "line $LINENO"' ERR
 ok() { passed+="${passed:+, }$step"; }
-k() { timeout 30 kcat -q -b "$BOOTSTRAP" "$@" 2>/dev/null; }
+k() { timeout 120 kcat -q -b "$BOOTSTRAP" "$@" 2>/dev/null; }
 
 for t in "$TOPIC" "$TOPIC-txn"; do # kcat has no admin requests
   "$BARNABAS" topic create "$t" --partitions 3 --replication-factor "${REPLICAS:-1}" -b "$BOOTSTRAP" >/dev/null

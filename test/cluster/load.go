@@ -23,7 +23,7 @@ const (
 )
 
 // How long clients may wait to be served, or sets to be whole.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // load is all clients of a run.
 //

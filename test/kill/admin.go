@@ -15,7 +15,7 @@ import (
 )
 
 // verifyLimit bounds the comparison after a start.
-const verifyLimit = 30 * time.Second
+const verifyLimit = 3 * time.Minute
 
 // group is the consumer group that commits.
 const group = "killers"

@@ -13,7 +13,7 @@ import (
 )
 
 // readLimit bounds reading everything back.
-const readLimit = 2 * time.Minute
+const readLimit = 5 * time.Minute
 
 // identity is what a record says of itself.
 type identity struct {

@@ -60,7 +60,7 @@ func fill(ctx context.Context, o options) error {
 	if err := os.Remove(ballast); err != nil {
 		return err
 	}
-	if err := f.once(ctx, 20); err != nil {
+	if err := f.once(ctx, 3*time.Minute); err != nil {
 		return fmt.Errorf("with space again: %w", err)
 	}
 	if err := f.readBack(ctx); err != nil {
@@ -124,14 +124,14 @@ func (f *filling) record() *kgo.Record {
 	return &kgo.Record{Value: value}
 }
 
-// once writes one record, and tries for some seconds.
-func (f *filling) once(ctx context.Context, seconds int) error {
+// once writes one record, and tries for so long.
+func (f *filling) once(ctx context.Context, limit time.Duration) error {
 	client, err := f.client()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	for deadline := time.Now().Add(time.Duration(seconds) * time.Second); ; {
+	for deadline := time.Now().Add(limit); ; {
 		err := client.ProduceSync(ctx, f.record()).FirstErr()
 		if err == nil {
 			f.acked++

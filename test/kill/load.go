@@ -206,9 +206,12 @@ func (l *load) fail(err error) {
 
 func (l *load) acknowledged() int64 { return l.acks.Load() }
 
+// ackLimit is how long the load may be without an acknowledgement; far above what a start takes on a busy machine.
+const ackLimit = 3 * time.Minute
+
 // wait returns when records beyond before have been acknowledged and pause has passed.
 func (l *load) wait(ctx context.Context, before int64, pause time.Duration) error {
-	limit := time.After(30 * time.Second)
+	limit := time.After(ackLimit)
 	paused := time.After(pause)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -220,7 +223,7 @@ func (l *load) wait(ctx context.Context, before int64, pause time.Duration) erro
 		case err := <-l.failed:
 			return err
 		case <-limit:
-			return errors.New("no record was acknowledged for 30 s")
+			return fmt.Errorf("no record was acknowledged for %v", ackLimit)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -135,7 +135,7 @@ func rounds(ctx context.Context, o options, b *process.Broker, l *load, random *
 
 // newBroker is the broker that is killed. Its work in the background comes often enough for kills to hit it.
 func newBroker(program, dir string) *process.Broker {
-	return &process.Broker{Program: program, Dir: dir, StartLimit: 30 * time.Second, Overrides: []string{
+	return &process.Broker{Program: program, Dir: dir, StartLimit: 3 * time.Minute, Overrides: []string{
 		"http.listener=", "log.initial.task.delay.ms=100", "log.retention.check.interval.ms=300", "log.cleaner.backoff.ms=200",
 		"log.flush.offset.checkpoint.interval.ms=500", "log.flush.start.offset.checkpoint.interval.ms=500",
 		"offsets.topic.num.partitions=4",

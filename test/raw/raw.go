@@ -117,6 +117,7 @@ func (c *Conn) Tail(request *kmsg.FetchRequest, version int16) error {
 		return err
 	}
 	epoch := c.next
+	request.MaxWaitMillis = int32(time.Minute.Milliseconds()) // however late the record is, its answer has it
 	*from = 0x5b5b5b5b5b5b5b5b
 	c.Prepare(request, version)
 	c.mark(request, epoch)
@@ -160,7 +161,7 @@ type Topic struct {
 // Create makes a topic with replicas on one broker.
 func (c *Conn) Create(name string, partitions int32) (Topic, error) {
 	request := kmsg.NewPtrCreateTopicsRequest()
-	request.TimeoutMillis = 10_000
+	request.TimeoutMillis = int32(time.Minute.Milliseconds())
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
 	request.Topics = append(request.Topics, topic)

@@ -22,7 +22,7 @@ func fetchBudget(partitions int) float64 { return float64(2*partitions + 1) }
 // that no other is there, and to read the record and to send it.
 const tailBudget = 7
 
-// slack is what background work (checkpoints, retention, the store's heartbeat) may add to a request.
+// slack is what growing files and the background's syncs may add to a request; the rest of the background rests (rare).
 const slack = 0.05
 
 // recordSize makes ranges that are worth a sendfile: a fetch reads several batches of it.

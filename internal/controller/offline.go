@@ -12,12 +12,13 @@ func (t *term) on(id P.BrokerID) []P.TopicPartition {
 	return t.partitions(func(p *metadata.Partition) bool { return slices.Contains(p.Replicas, id) })
 }
 
-// setOffline notes whether a broker can serve its replica of a partition, as its answers to LeaderAndIsr say.
-// The replica then counts as dead, as long as this controller and this life of the broker last: a later
+// setOffline notes whether a broker can serve its replicas of partitions, as its answers to LeaderAndIsr say.
+// Those that it cannot count as dead, as long as this controller and this life of the broker last: a later
 // controller learns it from the answers to what it tells first.
 //
-// The last one of the in-sync set stays: that it cannot serve now may pass, nobody else may lead, and the
-// order is repeated to it.
+// The last one of an in-sync set stays in it, and then nobody leads: what it holds is missing as if its broker were
+// dead. That may pass, as with a full disk: the order is repeated to it (see [refusals]), and when it has carried that out
+// it leads again.
 func (t *term) setOffline(id P.BrokerID, partitions []P.TopicPartition, offline bool) error {
 	var changes []metadata.Change
 	var touched []P.TopicPartition
@@ -27,15 +28,13 @@ func (t *term) setOffline(id P.BrokerID, partitions []P.TopicPartition, offline 
 			continue
 		}
 		p := topic.Partition(tp.Partition)
-		if slices.Contains(p.Offline, id) == offline || offline && lastInSync(p, id) || p.Epoch == P.AnyEpoch {
+		if slices.Contains(p.Offline, id) == offline || p.Epoch == P.AnyEpoch {
 			continue
 		}
-		next := *p
-		if next.Offline = without(p.Offline, []P.BrokerID{id}); offline {
-			next.Offline = append(next.Offline, id)
+		if offline {
 			t.controller.options.Logger.Warn("controller: a replica is offline", "partition", tp.String(), "broker", id)
 		}
-		changes = append(changes, metadata.PutPartition{TopicPartition: tp, TopicID: topic.ID, State: &next})
+		changes = append(changes, metadata.PutPartition{TopicPartition: tp, TopicID: topic.ID, State: serving(p, id, !offline)})
 		touched = append(touched, tp)
 	}
 	if len(changes) == 0 {
@@ -45,10 +44,13 @@ func (t *term) setOffline(id P.BrokerID, partitions []P.TopicPartition, offline 
 	return t.decide(touched)
 }
 
-// lastInSync reports whether nobody else in the in-sync set can serve.
-func lastInSync(p *metadata.Partition, id P.BrokerID) bool {
-	others := without(without(p.ISR, p.Offline), []P.BrokerID{id})
-	return slices.Contains(p.ISR, id) && len(others) == 0
+// serving is p with a replica that can be served, or cannot.
+func serving(p *metadata.Partition, id P.BrokerID, can bool) *metadata.Partition {
+	next := *p
+	if next.Offline = without(p.Offline, []P.BrokerID{id}); !can {
+		next.Offline = append(next.Offline, id)
+	}
+	return &next
 }
 
 // online are the changes that forget what was offline on brokers that have begun another life.

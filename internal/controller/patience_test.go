@@ -147,3 +147,36 @@ func TestUncleanElectionOfADeletedTopic(t *testing.T) {
 		}
 	})
 }
+
+// The directory of the only replica in sync has failed, and its broker lives: it is waited for as if the broker were dead.
+func TestUncleanElectionOfAFailedDirectory(t *testing.T) {
+	for name, back := range map[string]bool{"it stays away": false, "it is back in time": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, brokers := three(t)
+				c.holds[1], c.holds[2] = 5, 7
+				one, tp := brokers[0].controller, P.TopicPartition{Topic: "t"}
+				assign(t, one, "t", []P.BrokerID{3, 1, 2})
+				inSync(t, one, tp, 3)
+				allowUnclean(t, one)
+				brokers[2].breakDisk()
+				until := time.Now().Add(30 * time.Second)
+				if waits := one.Waits(); len(waits) != 1 || !waits[0].Until.Equal(until) {
+					t.Errorf("waiting for %v, and not until %v", waits, until)
+				}
+				want := "2 [2] true [3]"
+				if back {
+					<-time.After(29 * time.Second)
+					brokers[2].stop()
+					c.start(3, false, znode.StopKilled)
+					want = "3 [3] false []"
+				}
+				<-time.After(30 * time.Second)
+				synctest.Wait()
+				if p := one.Image().Partition(tp); fmt.Sprint(p.Leader, p.ISR, p.Recovering, p.Offline) != want || len(one.Waits()) != 0 {
+					t.Errorf("%+v, waiting for %v; want %s", p, one.Waits(), want)
+				}
+			})
+		})
+	}
+}

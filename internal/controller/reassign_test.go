@@ -258,24 +258,36 @@ func TestIsrChangeNotification(t *testing.T) {
 	})
 }
 
-// A log directory fails: the broker says so, is asked, and another one leads what was in it. When the broker
-// is back in another life the replica counts again.
+// breakDisk makes a broker answer that it can serve none of its replicas, and announce that a directory has failed.
+func (b *fakeBroker) breakDisk() {
+	b.cast.t.Helper()
+	b.mu.Lock()
+	b.answers[4] = P.KafkaStorageError
+	b.mu.Unlock()
+	if err := AnnounceLogDirFailure(b.cast.t.Context(), b.session, b.id); err != nil {
+		b.cast.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// repairDisk lets it serve them again, within the same life.
+func (b *fakeBroker) repairDisk() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answers[4] = P.None
+}
+
+// A log directory fails: the broker says so, is asked, and another one leads what was in it. What nobody else is in
+// sync with has no leader. When the broker is back in another life the replicas count again.
 func TestLogDirFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, brokers := three(t)
 		one, two := brokers[0].controller, brokers[1]
 		assign(t, one, "t", []P.BrokerID{2, 3}, []P.BrokerID{3, 2})
 		assign(t, one, "alone", []P.BrokerID{2})
-		two.told()
-		two.mu.Lock()
-		two.answers[4] = P.KafkaStorageError
-		two.mu.Unlock()
-		if err := AnnounceLogDirFailure(t.Context(), two.session, 2); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		two.breakDisk()
 		partitions := append(slices.Clone(one.Image().Topic("t").Partitions), one.Image().Topic("alone").Partitions...)
-		if got := fmt.Sprint(partitions[0].Leader, partitions[0].ISR, partitions[1].Leader, partitions[1].ISR, partitions[2].Leader, partitions[2].ISR); got != "3 [3] 3 [3] 2 [2]" {
+		if got := fmt.Sprint(partitions[0].Leader, partitions[0].ISR, partitions[1].Leader, partitions[1].ISR, partitions[2].Leader, partitions[2].ISR); got != "3 [3] 3 [3] -1 [2]" {
 			t.Error(got)
 		}
 		if len(c.children(znode.LogDirEventsPath)) != 0 {
@@ -287,6 +299,32 @@ func TestLogDirFailure(t *testing.T) {
 		if p := one.Image().Partition(P.TopicPartition{Topic: "t"}); fmt.Sprint(p.ISR, p.Offline) != "[3 2] []" {
 			t.Errorf("%+v", p)
 		}
+		if p := one.Image().Partition(P.TopicPartition{Topic: "alone"}); p.Leader != 2 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// Where the only replica in sync cannot be served for a while, as its disk is full, nobody leads until the broker has
+// carried out an order that is repeated to it.
+func TestLogDirIsFullForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, brokers := three(t)
+		one, two, tp := brokers[0].controller, brokers[1], P.TopicPartition{Topic: "t"}
+		assign(t, one, "t", []P.BrokerID{2, 3})
+		inSync(t, one, tp, 2)
+		two.breakDisk()
+		before := c.store.Tree().Zxid()
+		<-time.After(10 * time.Minute)
+		synctest.Wait()
+		if p := one.Image().Partition(tp); fmt.Sprint(p.Leader, p.LeaderEpoch, p.ISR, p.Offline) != "-1 1 [2] [2]" || c.store.Tree().Zxid() != before {
+			t.Errorf("%+v after %d writes", p, c.store.Tree().Zxid()-before)
+		}
+		two.told()
+		two.repairDisk()
+		<-time.After(repeatOrdersMax)
+		orders := slices.DeleteFunc(strings.Split(two.told(), "\n"), func(line string) bool { return !strings.HasPrefix(line, "lead ") })
+		expect(t, "when there is space", strings.Join(orders, "\n"), "lead t-0 leader -1 epoch 1 isr [2] version 2", "lead t-0 leader 2 epoch 2 isr [2] version 3")
 	})
 }
 

@@ -102,7 +102,7 @@ func (t *term) judge(id P.BrokerID, tp P.TopicPartition, fresh bool, code P.Code
 	if t.unmet.orders[id] == nil {
 		t.unmet.orders[id] = map[P.TopicPartition]bool{}
 	}
-	t.unmet.orders[id][tp] = fresh
+	t.unmet.orders[id][tp] = fresh || t.unmet.orders[id][tp] // it has not been made since either
 }
 
 // armRepeat sets the timer where there is something to repeat.

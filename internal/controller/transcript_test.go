@@ -28,6 +28,7 @@ type world struct {
 //	closed 1                     it is to have no more replicas
 //	broker 1 rack=a stop=clean   registers a broker, with the next zxid as its epoch
 //	gone 1                       ends its registration
+//	offline 1 t-0                it cannot serve its replica; 'online' takes that back
 //	topic t 1,2,3 2,3            makes a topic of two partitions, decides their states and writes them
 //	state t-0 leader=1 isr=1,2   overwrites a state, as of the next zxid
 //	decide [unclean=t]           decides about everything, and writes it
@@ -74,6 +75,8 @@ func (w *world) run(c transcript.Command) []string {
 		w.cluster.loads.closed = func(other P.BrokerID) bool { return other == id }
 	case "gone":
 		w.change(metadata.DropBroker{ID: transcript.IDs(plain[0])[0]})
+	case "offline", "online":
+		w.serves(transcript.IDs(plain[0])[0], plain[1], c.Name == "online")
 	case "topic":
 		var replicas [][]P.BrokerID
 		for _, text := range plain[1:] {
@@ -142,6 +145,13 @@ func (w *world) change(changes ...metadata.Change) {
 			delete(w.cluster.ends, c.TopicPartition)
 		}
 	}
+}
+
+// serves says whether a broker can serve its replica.
+func (w *world) serves(id P.BrokerID, name string, can bool) {
+	tp, _ := P.PartitionOfDir(name)
+	topic := w.cluster.image.Topic(tp.Topic)
+	w.change(metadata.PutPartition{TopicPartition: tp, TopicID: topic.ID, State: serving(topic.Partition(tp.Partition), id, can)})
 }
 
 func (w *world) overwrite(name string, named map[string]string) []string {

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/internal/log"
@@ -344,6 +345,23 @@ func TestDirectoryThatCannotMakeALog(t *testing.T) {
 	wantCode(t, "a request", p.CheckLeader(protocol.NoLeaderEpoch), protocol.KafkaStorageError)
 	s.files.SetLimit(0)
 	s.write(s.lead("t", 1), 1, AcksAll) // the controller says it again
+}
+
+// No order about a partition in a directory that has failed is carried out, also where the log would not be made by an
+// order: the controller takes the replica for one that works otherwise.
+func TestOrdersAboutAFailedDirectory(t *testing.T) {
+	for _, topic := range []string{"t", protocol.GroupMetadataTopic} {
+		s := newStage(t)
+		s.write(s.lead(topic, 1), 1, AcksLeader)
+		s.dirs.Report(tp(topic), syscall.EIO)
+		follow := s.order(topic, metadata.Follow, 2)
+		follow.State.Leader = protocol.NoBroker
+		for _, order := range []metadata.ReplicaChange{follow, s.order(topic, metadata.Lead, 3)} {
+			if err := s.tell(order)[tp(topic)]; protocol.CodeOf(err) != protocol.KafkaStorageError {
+				t.Errorf("%s, order %v: %v, want KAFKA_STORAGE_ERROR", topic, order.Role, err)
+			}
+		}
+	}
 }
 
 func TestSettings(t *testing.T) {

@@ -145,17 +145,17 @@ func (r *Replicas) createLogs(changes []metadata.ReplicaChange, image *metadata.
 		if change.Role != metadata.Lead && change.Role != metadata.Follow || failed[tp] != nil {
 			continue
 		}
+		if err := r.options.Dirs.Err(tp); err != nil {
+			r.note(failed, tp, err)
+			r.ensure(tp, change.TopicID).resign(err)
+			continue
+		}
 		if l := r.options.Dirs.Get(tp); l != nil {
 			r.note(failed, tp, l.AssignTopicID(change.TopicID))
 			continue
 		}
 		if protocol.IsInternalTopic(tp.Topic) {
 			continue // made with its first record
-		}
-		if err := r.options.Dirs.Err(tp); err != nil {
-			r.note(failed, tp, err)
-			r.ensure(tp, change.TopicID).resign(err)
-			continue
 		}
 		specs = append(specs, logdir.Spec{Partition: tp, TopicID: change.TopicID, Config: *r.settingsOf(tp.Topic, image), New: change.New})
 	}

@@ -31,9 +31,11 @@ type cluster struct {
 	minimum func(topic string) int
 	// unclean holds the topics that allow a leader which may lack acknowledged records.
 	unclean map[string]bool
-	// waiting holds until when missing members of in-sync sets are waited for, and now is the present time.
-	waiting waiting
-	now     time.Time
+	// waiting holds since when missing members of in-sync sets are waited for, patience is for how long they are
+	// (unclean.recovery.timeout.ms), and now is the present time.
+	waiting  waiting
+	patience time.Duration
+	now      time.Time
 }
 
 // loads counts, for every broker, the partitions that it leads and those that it has a replica of.

@@ -99,7 +99,7 @@ func electOne(c *cluster, kind ElectionType, tp P.TopicPartition) (decided, erro
 		forced := *c
 		forced.settling, forced.unclean = false, map[string]bool{tp.Topic: true}
 		if _, all := forced.recover(tp, p); !all { // who is there will say at once what it holds
-			forced.waiting = waiting{tp: forced.now}
+			forced.waiting, forced.patience = waiting{tp: forced.now}, 0
 		}
 		v := decide(&forced, tp, p)
 		if v.next == nil || v.next.Leader == P.NoBroker {

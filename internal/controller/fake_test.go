@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -31,7 +32,7 @@ type cast struct {
 	store   *memory.Store
 	mu      sync.Mutex // guards brokers
 	brokers map[P.BrokerID]*fakeBroker
-	config  *config.Broker
+	config  atomic.Pointer[config.Broker]
 	logger  *slog.Logger
 	// leaders holds who led each partition in each leader epoch, as any broker ever heard: there is one.
 	leaders map[string]int32
@@ -59,7 +60,8 @@ type fakeBroker struct {
 }
 
 func newCast(t *testing.T) *cast {
-	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, config: config.Default(), leaders: map[string]int32{}, leaving: map[P.BrokerID]bool{}, holds: map[P.BrokerID]P.Offset{}}
+	c := &cast{t: t, store: memory.New(memory.Options{}), brokers: map[P.BrokerID]*fakeBroker{}, leaders: map[string]int32{}, leaving: map[P.BrokerID]bool{}, holds: map[P.BrokerID]P.Offset{}}
+	c.configure()
 	c.logger = slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
 		c.logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -73,6 +75,16 @@ func newCast(t *testing.T) *cast {
 		}
 	})
 	return c
+}
+
+// configure puts properties, as key=value, in force on all brokers; the others have their defaults.
+func (c *cast) configure(properties ...string) {
+	c.t.Helper()
+	loaded, _, err := config.Load(config.LoadOptions{Overrides: properties})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.config.Store(loaded)
 }
 
 func (c *cast) open() coordination.Session {
@@ -104,7 +116,7 @@ func (c *cast) start(id P.BrokerID, leads bool, stopped znode.Stop) *fakeBroker 
 		c.t.Fatal(err)
 	}
 	b.controller = New(Options{
-		BrokerID: id, Config: func() *config.Broker { return c.config }, Dial: c.dial, Seed: 1, Logger: c.logger.With("on", id),
+		BrokerID: id, Config: c.config.Load, Dial: c.dial, Seed: 1, Logger: c.logger.With("on", id),
 	})
 	go func() {
 		defer close(b.ended)

@@ -17,11 +17,7 @@ import (
 // filledCast is two brokers with thirty partitions, and a third one that joins.
 func filledCast(t *testing.T, properties ...string) *cast {
 	c := newCast(t)
-	loaded, _, err := config.Load(config.LoadOptions{Overrides: properties})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.config = loaded
+	c.configure(properties...)
 	c.start(1, true, znode.StopNever)
 	c.start(2, true, znode.StopNever)
 	var replicas [][]P.BrokerID

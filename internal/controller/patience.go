@@ -18,19 +18,20 @@ import (
 //
 // The time begins when this controller finds the partition so and one of its replicas lives: as long as none does, nobody is
 // kept waiting, and of several machines that come back after a power cut the first one must not win for having been
-// quickest. It counts whether or not the topic allows an unclean election: who allows it later has waited already. The next
-// controller begins again. A command (ElectLeaders) waits for nobody who is missing.
+// quickest. It counts whether or not the topic allows an unclean election: who allows it later has waited already. A changed
+// property moves the deadlines of those that wait. The next controller begins again. A command (ElectLeaders) waits for
+// nobody who is missing.
 
-// waiting are the deadlines of partitions that nobody may lead, although a replica lives.
+// waiting is since when nobody may lead partitions, although a replica lives.
 type waiting map[P.TopicPartition]time.Time
 
 // note begins the wait of the partitions among those that were decided about that are stuck, and ends that of the others.
-func (w waiting) note(decided, stuck []P.TopicPartition, deadline time.Time) {
+func (w waiting) note(decided, stuck []P.TopicPartition, now time.Time) {
 	still := make(map[P.TopicPartition]bool, len(stuck))
 	for _, tp := range stuck {
 		still[tp] = true
 		if _, ok := w[tp]; !ok {
-			w[tp] = deadline
+			w[tp] = now
 		}
 	}
 	for _, tp := range decided {
@@ -40,10 +41,10 @@ func (w waiting) note(decided, stuck []P.TopicPartition, deadline time.Time) {
 	}
 }
 
-// next is the first deadline after now; false where there is none.
-func (w waiting) next(now time.Time) (first time.Time, ok bool) {
-	for _, deadline := range w {
-		if deadline.After(now) && (!ok || deadline.Before(first)) {
+// nextDeadline is the first one after now; false where there is none.
+func (c *cluster) nextDeadline() (first time.Time, ok bool) {
+	for _, since := range c.waiting {
+		if deadline := since.Add(c.patience); deadline.After(c.now) && (!ok || deadline.Before(first)) {
 			first, ok = deadline, true
 		}
 	}
@@ -52,8 +53,8 @@ func (w waiting) next(now time.Time) (first time.Time, ok bool) {
 
 // waited reports whether missing members of a partition's in-sync set have been waited for long enough.
 func (c *cluster) waited(tp P.TopicPartition) bool {
-	deadline, ok := c.waiting[tp]
-	return ok && !c.now.Before(deadline)
+	since, ok := c.waiting[tp]
+	return ok && c.now.Sub(since) >= c.patience
 }
 
 // uncleanly elects among replicas that live, all of which may lack acknowledged records: the one that holds most, of those
@@ -69,7 +70,7 @@ func (c *cluster) uncleanly(tp P.TopicPartition, p *metadata.Partition, live []P
 }
 
 // lookAtStuck is how often partitions that nobody may lead are looked at: somebody may have allowed an unclean election
-// meanwhile, by whatever broker or tool.
+// meanwhile, by whatever broker or tool, or have changed how long is waited.
 const lookAtStuck = 5 * time.Second
 
 // armStuck sets the timer for partitions that nobody may lead: to the next deadline, or to a look before it.
@@ -79,7 +80,7 @@ func (t *term) armStuck() {
 		return
 	}
 	at := t.cluster.now.Add(lookAtStuck)
-	if deadline, ok := t.cluster.waiting.next(t.cluster.now); ok && deadline.Before(at) {
+	if deadline, ok := t.cluster.nextDeadline(); ok && deadline.Before(at) {
 		at = deadline
 	}
 	if t.stuck == nil || at.Before(t.stuckAt) {
@@ -119,7 +120,7 @@ func (c *Controller) Waits() []Wait {
 func (t *term) publishWaits() {
 	var waits []Wait
 	for _, tp := range sorted(t.cluster.waiting) {
-		if deadline := t.cluster.waiting[tp]; t.unclean[tp.Topic] && t.deletions[tp.Topic] == nil && deadline.After(t.cluster.now) {
+		if deadline := t.cluster.waiting[tp].Add(t.cluster.patience); t.unclean[tp.Topic] && t.deletions[tp.Topic] == nil && deadline.After(t.cluster.now) {
 			waits = append(waits, Wait{tp, deadline})
 		}
 	}

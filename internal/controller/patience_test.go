@@ -180,3 +180,30 @@ func TestUncleanElectionOfAFailedDirectory(t *testing.T) {
 		})
 	}
 }
+
+// A wait under way goes by what unclean.recovery.timeout.ms is now, as soon as the controller looks.
+func TestUncleanElectionWaitsByTheChangedProperty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, one := lonely(t, true)
+		began, tp := time.Now(), P.TopicPartition{Topic: "t"}
+		set := func(timeout string) {
+			t.Helper()
+			c.configure("unclean.recovery.timeout.ms=" + timeout)
+			<-time.After(lookAtStuck)
+			synctest.Wait()
+		}
+		set("60000")
+		if waits := one.Waits(); len(waits) != 1 || !waits[0].Until.Equal(began.Add(time.Minute)) {
+			t.Errorf("waiting for %v, and not until %v", waits, began.Add(time.Minute))
+		}
+		<-time.After(40 * time.Second)
+		synctest.Wait()
+		if p := one.Image().Partition(tp); p.Leader != P.NoBroker {
+			t.Errorf("the longer time is not over: %+v", p)
+		}
+		set("10000")
+		if p := one.Image().Partition(tp); p.Leader != 2 || len(one.Waits()) != 0 {
+			t.Errorf("the shorter time is over: %+v, waiting for %v", p, one.Waits())
+		}
+	})
+}

@@ -17,9 +17,9 @@ import (
 // topic is only looked at where nothing but an unclean election could help: that is rare, and reading those
 // of all topics would make every failover slower.
 func (t *term) decide(partitions []P.TopicPartition) error {
-	t.cluster.now = time.Now()
+	t.cluster.now, t.cluster.patience = time.Now(), t.controller.options.Config().Duration("unclean.recovery.timeout.ms")
 	all, stuck := decideAll(t.cluster, partitions)
-	t.cluster.waiting.note(partitions, stuck, t.cluster.now.Add(t.controller.options.Config().Duration("unclean.recovery.timeout.ms")))
+	t.cluster.waiting.note(partitions, stuck, t.cluster.now)
 	var unread error
 	if len(stuck) > 0 {
 		if unread = t.allowUnclean(topicsOf(stuck)); unread != nil {

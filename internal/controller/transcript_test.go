@@ -20,7 +20,6 @@ type world struct {
 	zxid    int64
 	random  *rand.Rand
 	backlog backlog
-	timeout time.Duration
 }
 
 // Every file in testdata/*.txt is a transcript: a command, a line of dashes, and what it printed. Commands:
@@ -51,9 +50,9 @@ type world struct {
 //	tell 1 t-0, show …, stop …   fills and takes the backlog of a broker
 func TestTranscripts(t *testing.T) {
 	transcript.PlayAll(t, func(*testing.T) func(transcript.Command) []string {
-		w := &world{random: rand.New(rand.NewPCG(1, 2)), timeout: 30 * time.Second}
+		w := &world{random: rand.New(rand.NewPCG(1, 2))}
 		w.cluster = cluster{image: metadata.Empty(), stops: map[P.BrokerID]znode.Stop{}, loads: newLoads(), epoch: 1, leaving: map[P.BrokerID]P.BrokerEpoch{},
-			ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}, waiting: waiting{}, now: time.Unix(0, 0)}
+			ends: map[P.TopicPartition]map[P.BrokerID]logEnd{}, waiting: waiting{}, patience: 30 * time.Second, now: time.Unix(0, 0)}
 		return w.run
 	})
 }
@@ -91,7 +90,7 @@ func (w *world) run(c transcript.Command) []string {
 	case "wait":
 		w.cluster.now = w.cluster.now.Add(time.Duration(transcript.Number(plain[0])) * time.Second)
 	case "timeout":
-		w.timeout = time.Duration(transcript.Number(plain[0])) * time.Second
+		w.cluster.patience = time.Duration(transcript.Number(plain[0])) * time.Second
 	case "settling":
 		w.cluster.settling = plain[0] == "on"
 	case "min":
@@ -177,13 +176,13 @@ func (w *world) decide(named map[string]string) []string {
 	all := w.all()
 	w.cluster.unclean = nil
 	_, stuck := decideAll(w.cluster, all)
-	w.cluster.waiting.note(all, stuck, w.cluster.now.Add(w.timeout))
+	w.cluster.waiting.note(all, stuck, w.cluster.now)
 	w.cluster.unclean = map[string]bool{named["unclean"]: true}
 	changes, stuck := decideAll(w.cluster, all)
 	lines := w.write(changes)
 	for _, tp := range stuck {
 		line := "only an unclean election could help " + tp.String()
-		if left := w.cluster.waiting[tp].Sub(w.cluster.now); left > 0 {
+		if left := w.cluster.waiting[tp].Add(w.cluster.patience).Sub(w.cluster.now); left > 0 {
 			line += fmt.Sprint(", in ", left)
 		}
 		lines = append(lines, line)

@@ -22,11 +22,15 @@ func (t *term) commit(changes ...metadata.Change) {
 					continue
 				}
 				what := told{topicID: c.TopicID, state: c.New, fresh: freshOn(id, c)}
-				if ordered := c.Old == nil || c.Old.Epoch == P.AnyEpoch || c.New.LeaderEpoch != c.Old.LeaderEpoch; ordered {
-					t.tell(b, id, c.TopicPartition, what)
-				} else { // its leader has asked for the change, and its followers need not know
+				switch ordered := c.Old == nil || c.Old.Epoch == P.AnyEpoch || c.New.LeaderEpoch != c.Old.LeaderEpoch; {
+				case !ordered: // its leader has asked for the change, and its followers need not know
 					b.amend(c.TopicPartition, what)
 					b.metadata(t.cluster.image, c.TopicPartition, what)
+				case t.cluster.stopsFollowing(id, c):
+					b.metadata(t.cluster.image, c.TopicPartition, what)
+					b.stop(t.cluster.image, c.TopicPartition, c.New.LeaderEpoch, false)
+				default:
+					t.tell(b, id, c.TopicPartition, what)
 				}
 			}
 			if t.refresh {

@@ -46,9 +46,7 @@ func (t *term) shutDown(id P.BrokerID, epoch P.BrokerEpoch) ([]P.TopicPartition,
 	t.cluster.leaving[id] = broker.Epoch
 	t.controller.options.Logger.Info("controller: a broker wants to stop", "broker", id, "broker-epoch", broker.Epoch)
 	partitions := t.partitions(func(p *metadata.Partition) bool { return slices.Contains(p.ISR, id) })
-	all := departures(t.cluster, id, partitions)
-	written, err := t.write(all)
-	t.stopFollowing(id, all, written)
+	_, err := t.write(departures(t.cluster, id, partitions))
 	var remaining []P.TopicPartition
 	for _, tp := range partitions {
 		if p := t.cluster.image.Partition(tp); p != nil && p.Leader == id && slices.ContainsFunc(t.cluster.able(p, p.Replicas), func(other P.BrokerID) bool { return !t.cluster.departs(other) }) {
@@ -58,20 +56,12 @@ func (t *term) shutDown(id P.BrokerID, epoch P.BrokerEpoch) ([]P.TopicPartition,
 	return remaining, nil, err
 }
 
-// stopFollowing tells a broker that is about to stop to leave its followers alone: they are not in sync any
-// more, and would only ask to be.
-func (t *term) stopFollowing(id P.BrokerID, all []decided, written map[P.TopicPartition]bool) {
-	q := t.queues[id]
-	if q == nil {
-		return
-	}
-	q.add(func(b *backlog) {
-		for _, d := range all {
-			if written[d.TopicPartition] && d.from.Leader != id {
-				b.stop(t.cluster.image, d.TopicPartition, d.to.LeaderEpoch, false)
-			}
-		}
-	})
+// stopsFollowing reports whether a broker that is about to stop is to leave a follower of its alone instead of following
+// in the new epoch: it is not in sync any more, and would only ask to be. What it has led it hears of as everybody does,
+// since it must stop leading at once.
+func (c *cluster) stopsFollowing(id P.BrokerID, change metadata.PartitionChange) bool {
+	return c.departs(id) && change.Old != nil && change.Old.Leader != id &&
+		slices.Contains(change.New.Replicas, id) && !slices.Contains(change.New.ISR, id)
 }
 
 // departures says what the states of partitions become when a broker leaves their in-sync sets on its own

@@ -130,7 +130,8 @@ func (r *Replicas) sendProposals(ctx context.Context) {
 }
 
 // sendBatch sends proposals and hands the answers out. It returns those that are to be sent again, and whose were
-// refused.
+// refused. One that succeeds in another leader epoch counts as refused: this leader's may be over, or the answer be that of
+// a controller which knew less.
 //
 // Nobody waits any more for one that was to be sent again and has become void meanwhile. With it a request could name a
 // partition twice, and its answer would pass for that to the present one.
@@ -156,7 +157,7 @@ func (r *Replicas) sendPart(ctx context.Context, part []sentProposal, version in
 		}
 		if s.partition.answered(s.proposal, answer) {
 			again = append(again, s)
-		} else if answer.Code != protocol.None {
+		} else if answer.Code != protocol.None || answer.State.LeaderEpoch != s.proposal.LeaderEpoch {
 			refused = append(refused, s.partition)
 		}
 	}

@@ -68,13 +68,18 @@ func (c *proposing) fetches(offset protocol.Offset) {
 	c.must(c.p.Followed(context.Background(), partition.Fetch{Replica: 2, Epoch: 22, Offset: offset}, 4))
 }
 
-// answer answers a request with a code and a state.
+// answer answers a request with a code and a state in leader epoch 4.
 func (c *proposing) answer(q *kmsg.AlterPartitionRequest, code protocol.Code, epoch int32, inSync ...int32) {
+	c.answerIn(4, q, code, epoch, inSync...)
+}
+
+// answerIn is answer in any leader epoch.
+func (c *proposing) answerIn(leaderEpoch int32, q *kmsg.AlterPartitionRequest, code protocol.Code, epoch int32, inSync ...int32) {
 	response := q.ResponseKind().(*kmsg.AlterPartitionResponse)
 	topic := kmsg.NewAlterPartitionResponseTopic()
 	topic.Topic, topic.TopidID = q.Topics[0].Topic, q.Topics[0].TopicID
 	one := kmsg.NewAlterPartitionResponseTopicPartition()
-	one.ErrorCode, one.LeaderID, one.LeaderEpoch, one.PartitionEpoch, one.ISR = int16(code), 1, 4, epoch, inSync
+	one.ErrorCode, one.LeaderID, one.LeaderEpoch, one.PartitionEpoch, one.ISR = int16(code), 1, leaderEpoch, epoch, inSync
 	topic.Partitions = append(topic.Partitions, one)
 	response.Topics = append(response.Topics, topic)
 	c.reply <- response
@@ -164,14 +169,7 @@ func TestProposalOfAnEpochThatIsOver(t *testing.T) {
 		if asked := q.Topics[0].Partitions; len(asked) != 1 || asked[0].LeaderEpoch != 5 || asked[0].PartitionEpoch != 7 {
 			t.Errorf("asks %+v, want what epoch 5 proposes alone", asked)
 		}
-		response := q.ResponseKind().(*kmsg.AlterPartitionResponse)
-		topic := kmsg.NewAlterPartitionResponseTopic()
-		topic.TopidID = q.Topics[0].TopicID
-		one := kmsg.NewAlterPartitionResponseTopicPartition()
-		one.LeaderID, one.LeaderEpoch, one.PartitionEpoch, one.ISR = 1, 5, 8, []int32{1, 2}
-		topic.Partitions = append(topic.Partitions, one)
-		response.Topics = append(response.Topics, topic)
-		c.reply <- response
+		c.answerIn(5, q, protocol.None, 8, 1, 2)
 		c.wantInSync(1, 2)
 	})
 }
@@ -195,6 +193,26 @@ func TestRefusedReplicaIsProposedAgain(t *testing.T) {
 		c.answer(q, protocol.None, 7, 1, 2)
 		c.wantInSync(1, 2)
 	})
+}
+
+// A success in another leader epoch says nothing about the proposal, and does not silence the partition for long.
+func TestSuccessInAnotherEpochIsAskedForAgain(t *testing.T) {
+	for _, epoch := range []int32{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newProposing(t, true)
+			defer c.stop()
+			c.fetches(0)
+			c.answerIn(epoch, <-c.asked, protocol.None, 9, 1, 2)
+			c.wantInSync(1)
+			began := time.Now()
+			q := <-c.asked
+			if waited := time.Since(began); waited < partition.HoldOff || waited > 2*partition.HoldOff {
+				t.Errorf("asks again after %v, want about %v", waited, partition.HoldOff)
+			}
+			c.answer(q, protocol.None, 7, 1, 2)
+			c.wantInSync(1, 2)
+		})
+	}
 }
 
 // A controller that does not let a member go, as another one has just restarted, is not asked again and again meanwhile.

@@ -197,7 +197,8 @@ func (c *closing) one(e *entry) (err error) {
 	return nil
 }
 
-// syncedByVolume reports whether a sync of the volume covers a log: an operator may have mounted another one at its folder.
+// syncedByVolume reports whether a sync of the volume covers a log: an operator may have mounted another one at its folder,
+// or have put links to another one in the place of segments.
 func (c *closing) syncedByVolume(e *entry) bool {
 	if c.volume == nil {
 		return false

@@ -391,8 +391,8 @@ func testVolume(t *testing.T, f vfs.FS, dir string) {
 	}
 	must(t, err)
 	must(t, create(t, f, filepath.Join(dir, "a"), "x").Close())
-	if held, err := v.Holds(filepath.Join(dir, "a")); !held || err != nil {
-		t.Errorf("the volume does not hold its file: %v", err)
+	if held, err := v.Holds(dir); !held || err != nil {
+		t.Errorf("the volume does not hold its directory: %v", err)
 	}
 	_, err = v.Holds(filepath.Join(dir, "none"))
 	wantError(t, err, fs.ErrNotExist)

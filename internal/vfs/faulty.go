@@ -303,11 +303,11 @@ func (v *faultyVolume) Sync() error {
 }
 
 // Holds asks the volume below; see [Volume].
-func (v *faultyVolume) Holds(name string) (bool, error) {
-	if _, err := v.fs.pass(OpHolds, name); err != nil {
+func (v *faultyVolume) Holds(dir string) (bool, error) {
+	if _, err := v.fs.pass(OpHolds, dir); err != nil {
 		return false, err
 	}
-	return v.Volume.Holds(name)
+	return v.Volume.Holds(dir)
 }
 
 // Lock takes an exclusive lock on name; see [FS].

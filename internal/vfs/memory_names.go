@@ -122,8 +122,8 @@ func (v memoryVolume) Sync() error {
 }
 
 // Holds is true of all that exists; see [Volume].
-func (v memoryVolume) Holds(name string) (bool, error) {
-	_, err := v.memory.Stat(name)
+func (v memoryVolume) Holds(dir string) (bool, error) {
+	_, err := v.memory.Stat(dir)
 	return err == nil, err
 }
 

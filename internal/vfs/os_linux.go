@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +64,28 @@ func openVolume(name string) (Volume, error) {
 }
 
 // Holds compares device numbers. A subvolume of btrfs has its own, and counts as another volume although syncfs covers it.
-func (v volume) Holds(name string) (bool, error) {
+func (v volume) Holds(dir string) (bool, error) {
+	if held, err := v.holds(dir); !held || err != nil {
+		return false, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range entries {
+		held, err := v.holds(filepath.Join(dir, entry.Name()))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed meanwhile
+		}
+		if !held || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// holds is Holds for one name, which may be a link.
+func (v volume) holds(name string) (bool, error) {
 	var st unix.Stat_t
 	err := again(func() error { return unix.Stat(name, &st) })
 	return err == nil && st.Dev == v.device, pathError("stat", name, err)

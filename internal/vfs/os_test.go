@@ -40,6 +40,29 @@ func TestOSVolumeEndsAtMounts(t *testing.T) {
 	must(t, v.Close())
 }
 
+// TestOSVolumeEndsAtLinks has a file in the directory that is elsewhere, and one that is on the volume after all.
+func TestOSVolumeEndsAtLinks(t *testing.T) {
+	dir := t.TempDir()
+	v, err := vfs.OS().OpenVolume(dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return
+	}
+	must(t, err)
+	folder := filepath.Join(dir, "t-0")
+	must(t, os.Mkdir(folder, 0o755))
+	must(t, create(t, vfs.OS(), filepath.Join(dir, "elsewhere"), "x").Close())
+	must(t, os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(folder, "1.log")))
+	must(t, os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(folder, "2.log")))
+	if held, err := v.Holds(folder); !held || err != nil {
+		t.Errorf("the volume does not hold what links within it lead to: %v", err)
+	}
+	must(t, os.Symlink("/proc/version", filepath.Join(folder, "3.log")))
+	if held, err := v.Holds(folder); held || err != nil {
+		t.Errorf("the volume holds what a link out of it leads to: %v", err)
+	}
+	must(t, v.Close())
+}
+
 // TestOSLockBetweenProcesses has a second process of this test try the lock.
 func TestOSLockBetweenProcesses(t *testing.T) {
 	const variable = "VFS_TEST_LOCK"

@@ -58,8 +58,9 @@ type Volume interface {
 	// Sync makes durable all that was written to the volume until now, by anybody: data, lengths and names. It fails
 	// where something that was written since OpenVolume could not be stored, whoever has written it.
 	Sync() error
-	// Holds reports whether name is on the volume, and not on another one that is mounted there or that a link leads to.
-	Holds(name string) (bool, error)
+	// Holds reports whether a directory and all files in it are on the volume, and none is on another one that is mounted
+	// there or that a link leads to.
+	Holds(dir string) (bool, error)
 }
 
 // File is an open file. All methods may be called concurrently, except Close.

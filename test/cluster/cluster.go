@@ -31,6 +31,8 @@ type settings struct {
 	servers int
 	// volume is the size of each broker's disk in MiB; 0 means a folder.
 	volume int
+	// secondDirectory says that each broker has another log directory, which can be made to fail.
+	secondDirectory bool
 	// treeGoesBack says that the scenario sets the tree back, so that nobody looks whether it does.
 	treeGoesBack bool
 	// unchanged says that nobody changes topics and moves partitions, but for the scenario.
@@ -65,7 +67,17 @@ type broker struct {
 }
 
 // folder is where a partition lies.
-func (b *broker) folder(tp topicPartition) string { return filepath.Join(b.Dir, "data", tp.String()) }
+func (b *broker) folder(tp topicPartition) string {
+	if second := filepath.Join(b.Dir, secondDirectory, tp.String()); exists(second) {
+		return second
+	}
+	return filepath.Join(b.Dir, "data", tp.String())
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
 
 // newCluster starts ZooKeeper and three brokers.
 func newCluster(o options, s settings, dir string, n *network) (*cluster, error) {
@@ -134,6 +146,11 @@ func (c *cluster) newBroker(program string, id int, dir string) (*broker, error)
 	b.Overrides[0] += b.metrics
 	if c.relay != nil {
 		b.Overrides = append(b.Overrides, c.network.relayed(id)...)
+	}
+	if c.settings.secondDirectory {
+		b.Directories = []string{"data", secondDirectory}
+		b.Overrides = append(b.Overrides, "log.flush.offset.checkpoint.interval.ms=1000")
+		return b, b.linkDirectory()
 	}
 	if c.settings.volume > 0 {
 		return b, mountVolume(filepath.Join(dir, "data"), c.settings.volume)

@@ -74,7 +74,7 @@ func lastStands(kill bool) func(context.Context, *trial, int) error {
 		if err := t.leaderless(ctx, last); err != nil {
 			return err
 		}
-		if err := t.explained(ctx, last); err != nil {
+		if err := t.explained(ctx, last, fmt.Sprintf("%d is down", last.id)); err != nil {
 			return err
 		}
 		if err := t.pause(ctx, 0, second(2)); err != nil {
@@ -106,8 +106,8 @@ func (t *trial) leaderless(ctx context.Context, last *broker) error {
 	})
 }
 
-// explained waits until barnabas cluster status says that partitions are offline and whom they wait for.
-func (t *trial) explained(ctx context.Context, last *broker) error {
+// explained waits until barnabas cluster status says that partitions are offline and why the last one does not lead.
+func (t *trial) explained(ctx context.Context, last *broker, why string) error {
 	asked := t.others(last)[0]
 	return t.load.until(ctx, "an explanation", func(ctx context.Context) error {
 		output, err := exec.CommandContext(ctx, asked.Program, "cluster", "status", "-o", "tsv", "-b", asked.Address).CombinedOutput()
@@ -115,11 +115,11 @@ func (t *trial) explained(ctx context.Context, last *broker) error {
 			return err
 		}
 		for line := range strings.Lines(string(output)) {
-			if strings.HasPrefix(line, orders) && strings.Contains(line, "offline") && strings.Contains(line, fmt.Sprintf("%d is down", last.id)) {
+			if strings.HasPrefix(line, orders) && strings.Contains(line, "offline") && strings.Contains(line, why) {
 				return nil
 			}
 		}
-		return fmt.Errorf("cluster status does not say that broker %d is waited for: %s", last.id, output)
+		return fmt.Errorf("cluster status does not say that %s: %s", why, output)
 	})
 }
 

@@ -47,6 +47,8 @@ var scenarios = []scenario{
 	{name: "moved-meanwhile", about: "replicas move away from a broker that is cut off from ZooKeeper, and finds that out by itself", isolated: true,
 		prepare: prepareWandering, round: movedMeanwhile},
 	{name: "disk-full", about: "one broker's disk is full for some seconds", isolated: true, set: volumes, round: full},
+	{name: "directory-failed", about: "one of two log directories fails of the last broker in sync: nobody leads what is in it until it is back",
+		set: twoDirectories, round: directoryFails},
 	{name: "disk-empty", about: "a broker comes back with an empty disk and its old id", round: emptied},
 	{name: "same-id", about: "a second broker with the id of one that serves is refused", round: twoWithOneID},
 	{name: "other-cluster", about: "a directory of another cluster is refused, and repaired by the command named", round: otherCluster},
@@ -75,6 +77,8 @@ func wipeable(s *settings) { patient(s); s.treeGoesBack = true }
 func restorable(s *settings) { wipeable(s); s.unchanged = true }
 
 func relayed(s *settings) { s.relayed = true }
+
+func twoDirectories(s *settings) { s.minISR, s.secondDirectory = 1, true }
 
 func volumes(s *settings) { s.volume = 512 }
 

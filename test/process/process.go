@@ -15,11 +15,13 @@ import (
 
 // Broker is one broker, in one life after the other.
 //
-// Its files, all in Dir: data, the log directory; ready, the address, which appears when it serves; broker.log,
+// Its files, all in Dir: data, the log directory, unless Directories says otherwise; ready, the address, which appears when it serves; broker.log,
 // what every life has said. One goroutine uses it at a time; clients just notice that their connections break.
 type Broker struct {
 	// Program is the built program, Dir the folder of the broker's files, which is made where it is missing.
 	Program, Dir string
+	// Directories are the names of its log directories in Dir; empty means data.
+	Directories []string
 	// Overrides are its properties, as key=value.
 	Overrides []string
 	// Under is a command that runs the program with the arguments that follow, in place of itself: "ip netns exec
@@ -79,7 +81,7 @@ func (b *Broker) launch(ready string) error {
 	}
 	defer log.Close()
 	arguments := []string{
-		"start", "--data-dir", filepath.Join(b.Dir, "data"), "--ready-file", ready,
+		"start", "--data-dir", b.directories(), "--ready-file", ready,
 		"--override", "listeners=PLAINTEXT://" + address,
 	}
 	for _, override := range b.Overrides {
@@ -95,6 +97,18 @@ func (b *Broker) launch(ready string) error {
 	b.exited = make(chan error, 1)
 	go func(command *exec.Cmd, exited chan<- error) { exited <- command.Wait() }(b.command, b.exited)
 	return nil
+}
+
+// directories is log.dirs.
+func (b *Broker) directories() string {
+	if len(b.Directories) == 0 {
+		return filepath.Join(b.Dir, "data")
+	}
+	var paths []string
+	for _, name := range b.Directories {
+		paths = append(paths, filepath.Join(b.Dir, name))
+	}
+	return strings.Join(paths, ",")
 }
 
 // awaitReady looks for the ready file, which is renamed into place.

@@ -305,6 +305,11 @@ func (c *Conn) drain(w *sender) error {
 
 // drainNow is drain for somebody who must not wait for the peer. What is large, what the socket does not take at once, and
 // what comes while it writes, is left to a goroutine: it writes once.
+//
+// It may wait for a disk, but seldom and not for long. The small ranges of files that it copies are nearly always what
+// was appended just now, and are in the page cache. They are not where records have lain there for long and were not enough
+// to answer with (fetch.min.bytes); then it reads at most gatherSize, once. An append runs two phases itself, and has
+// given back its partition's lock before.
 func (c *Conn) drainNow(w *sender) {
 	for wrote := false; ; {
 		c.mu.Lock()

@@ -299,6 +299,26 @@ func TestWakeAfter(t *testing.T) {
 	})
 }
 
+// A phase that waits when its time is up, as for a disk, makes no other late.
+func TestAlarmsDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a alarms
+		var both sync.WaitGroup
+		both.Add(2)
+		for range 2 {
+			newSleep(&a, phase(func(_ *Sleep, why Why) *Response {
+				if why&TimeUp == 0 {
+					return nil
+				}
+				both.Done()
+				both.Wait()
+				return text("")
+			}), func(*Response, *Bug) {}).Begin(time.Second)
+		}
+		both.Wait()
+	})
+}
+
 // However many sleep, each is woken in its time; one timer does it.
 func TestAlarms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

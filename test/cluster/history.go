@@ -35,8 +35,10 @@ type mark struct {
 // account is what is known of one partition.
 type account struct {
 	acked, read []identity // by offset
-	// submitted is when the newest of the acknowledged records was handed to its client.
-	submitted time.Time
+	// submitted is when the newest of the acknowledged records was handed to its client, last when the last
+	// acknowledgement came, and gap the longest time between two.
+	submitted, last time.Time
+	gap             time.Duration
 	// committed is the highest offset whose commit the group was told to have succeeded.
 	committed int64
 	marks     []mark
@@ -111,7 +113,25 @@ func (h *history) acknowledged(tp topicPartition, offset int64, id identity, sub
 	if submitted.After(a.submitted) {
 		a.submitted = submitted
 	}
+	now := time.Now()
+	if !a.last.IsZero() {
+		a.gap = max(a.gap, now.Sub(a.last))
+	}
+	a.last = now
 	h.acks++
+}
+
+// longestGap is for how long at most nothing was acknowledged in some partition of a topic: for so long it could not be
+// written, whatever the reason.
+func (h *history) longestGap(topic string) (longest time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for tp, a := range h.accounts {
+		if tp.topic == topic {
+			longest = max(longest, a.gap)
+		}
+	}
+	return longest
 }
 
 // failed notes that a record was not written, or that nobody can tell.

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -126,4 +127,22 @@ func TestTooLittleProvesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The longest time without an acknowledgement is that of the partition that waited longest.
+func TestLongestGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHistory()
+		other := topicPartition{orders, 2}
+		for i, step := range []struct {
+			tp    topicPartition
+			after time.Duration
+		}{{one, 0}, {other, time.Second}, {one, 2 * time.Second}, {other, 4 * time.Second}, {topicPartition{moved, 0}, 0}, {topicPartition{moved, 0}, time.Minute}} {
+			time.Sleep(step.after)
+			h.acknowledged(step.tp, int64(i), identity{1, uint64(i + 1)}, time.Now())
+		}
+		if got := h.longestGap(orders); got != 6*time.Second {
+			t.Errorf("%v, want the 6 s between the second and the fourth", got)
+		}
+	})
 }

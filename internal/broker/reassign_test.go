@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -201,4 +202,28 @@ func TestTopicIsMadeAgainWhileABrokerIsNotRegistered(t *testing.T) {
 	r.move(away, others[0])
 	r.produce(20)
 	r.check()
+}
+
+// A broker comes back to the log of a topic that was deleted after its replica had been moved away. The store may as well
+// have lost that topic, so it does not start, and says what can be done.
+func TestBrokerComesBackToTheLogOfADeletedTopic(t *testing.T) {
+	r := startReplicated(t, nil)
+	r.produce(20)
+	r.whole()
+	away, others := r.ordinary(false)
+	r.brokers[away].stop()
+	r.move(others...)
+	if _, err := r.admin.DeleteTopic(r.ctx, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	awaitThat(t, "the topic to be deleted", func() bool {
+		return slices.ContainsFunc(r.brokers, func(b *running) bool { return b.log.has("controller: deleted a topic") })
+	})
+	r.sites[away].forgives = true
+	if _, err := r.sites[away].try(); err == nil || !strings.Contains(err.Error(), "(orders-0): if the data of the metadata store was set back") {
+		t.Errorf("%v, want an error that names the log", err)
+	}
+	if !r.holds(away) {
+		t.Error("the log is gone")
+	}
 }

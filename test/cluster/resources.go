@@ -25,7 +25,7 @@ func (u usage) String() string {
 const (
 	moreFiles      = 64
 	moreGoroutines = 16
-	moreMegabytes  = 256
+	moreMegabytes  = 128
 	rest           = 3 * time.Minute
 )
 

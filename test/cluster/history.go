@@ -32,13 +32,20 @@ type mark struct {
 	high  int64
 }
 
+// gap is a time in which nothing was acknowledged.
+type gap struct {
+	partition topicPartition
+	length    time.Duration
+	end       time.Time
+}
+
 // account is what is known of one partition.
 type account struct {
 	acked, read []identity // by offset
 	// submitted is when the newest of the acknowledged records was handed to its client, last when the last
 	// acknowledgement came, and gap the longest time between two.
 	submitted, last time.Time
-	gap             time.Duration
+	gap             gap
 	// committed is the highest offset whose commit the group was told to have succeeded.
 	committed int64
 	marks     []mark
@@ -114,8 +121,8 @@ func (h *history) acknowledged(tp topicPartition, offset int64, id identity, sub
 		a.submitted = submitted
 	}
 	now := time.Now()
-	if !a.last.IsZero() {
-		a.gap = max(a.gap, now.Sub(a.last))
+	if length := now.Sub(a.last); !a.last.IsZero() && length > a.gap.length {
+		a.gap = gap{tp, length, now}
 	}
 	a.last = now
 	h.acks++
@@ -123,12 +130,12 @@ func (h *history) acknowledged(tp topicPartition, offset int64, id identity, sub
 
 // longestGap is for how long at most nothing was acknowledged in some partition of a topic: for so long it could not be
 // written, whatever the reason.
-func (h *history) longestGap(topic string) (longest time.Duration) {
+func (h *history) longestGap(topic string) (longest gap) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for tp, a := range h.accounts {
-		if tp.topic == topic {
-			longest = max(longest, a.gap)
+		if tp.topic == topic && a.gap.length > longest.length {
+			longest = a.gap
 		}
 	}
 	return longest

@@ -141,8 +141,8 @@ func TestLongestGap(t *testing.T) {
 			time.Sleep(step.after)
 			h.acknowledged(step.tp, int64(i), identity{1, uint64(i + 1)}, time.Now())
 		}
-		if got := h.longestGap(orders); got != 6*time.Second {
-			t.Errorf("%v, want the 6 s between the second and the fourth", got)
+		if got := h.longestGap(orders); got.length != 6*time.Second || got.partition != other || time.Since(got.end) != time.Minute {
+			t.Errorf("%+v, want the 6 s between the second and the fourth", got)
 		}
 	})
 }

@@ -214,6 +214,8 @@ func (t *trial) report(rounds int, checked []string) string {
 		lines = append(lines, fmt.Sprintf("served again in every partition after %.2f s in the middle, %.2f s at most: %s",
 			t.outages[len(t.outages)/2].took.Seconds(), longest.took.Seconds(), longest.when))
 	}
-	lines = append(lines, fmt.Sprintf("%.2f s at most without an acknowledgement in some partition", t.load.history.longestGap(orders).Seconds()))
+	gap := t.load.history.longestGap(orders)
+	lines = append(lines, fmt.Sprintf("%.2f s at most without an acknowledgement, in %v until %s",
+		gap.length.Seconds(), gap.partition, gap.end.Format("15:04:05.000")))
 	return "    " + strings.Join(lines, "\n    ") + "\n"
 }

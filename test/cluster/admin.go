@@ -55,23 +55,26 @@ func (m *topicModel) pick(random *rand.Rand) (string, *modelled) {
 }
 
 // administrate changes topics of its own, and moves partitions of moved around.
-func (l *load) administrate(ctx context.Context, random *rand.Rand) {
+//
+// It has a client of its own: brokers answer the requests of a connection one after the other, and the deletion of a topic
+// while a broker stands still would hold up what a scenario asks for.
+func (l *load) administrate(ctx context.Context, client *kadm.Client, random *rand.Rand) {
 	l.every(ctx, adminPace, 10*time.Second, func(ctx context.Context) {
 		if random.IntN(3) == 0 {
-			l.move(ctx, random)
+			l.move(ctx, client, random)
 		} else {
-			l.change(ctx, random)
+			l.change(ctx, client, random)
 		}
 	})
 }
 
 // move gives a partition two other replicas. What becomes of that is seen in the end: as many replicas in sync.
-func (l *load) move(ctx context.Context, random *rand.Rand) {
+func (l *load) move(ctx context.Context, client *kadm.Client, random *rand.Rand) {
 	one := random.IntN(3)
 	other := (one + 1 + random.IntN(2)) % 3
 	var request kadm.AlterPartitionAssignmentsReq
 	request.Assign(moved, random.Int32N(movedPartitions), []int32{int32(one), int32(other)})
-	responses, err := l.admin.AlterPartitionAssignments(ctx, request)
+	responses, err := client.AlterPartitionAssignments(ctx, request)
 	if err = errors.Join(err, responses.Error()); err != nil {
 		l.note("admin: a move: %v", err)
 		return
@@ -80,28 +83,28 @@ func (l *load) move(ctx context.Context, random *rand.Rand) {
 }
 
 // change creates, alters, grows or deletes a topic.
-func (l *load) change(ctx context.Context, random *rand.Rand) {
+func (l *load) change(ctx context.Context, client *kadm.Client, random *rand.Rand) {
 	name, topic := l.topics.pick(random)
 	var err error
 	switch action := random.IntN(4); {
 	case !topic.present:
 		partitions := 1 + random.IntN(4)
-		_, err = l.admin.CreateTopic(ctx, int32(partitions), 3, nil, name)
+		_, err = client.CreateTopic(ctx, int32(partitions), 3, nil, name)
 		if errors.Is(err, kerr.InvalidReplicationFactor) {
 			return // a broker is down: there is no such topic, for certain
 		}
 		*topic = modelled{present: true, partitions: partitions}
 	case action == 0:
 		retention := strconv.Itoa(3_600_000 + random.IntN(1000))
-		err = l.alter(ctx, name, "retention.ms", retention)
+		err = alter(ctx, client, name, "retention.ms", retention)
 		topic.retention = retention
 	case action == 1:
 		var grown kadm.CreatePartitionsResponses
-		grown, err = l.admin.CreatePartitions(ctx, 1, name)
+		grown, err = client.CreatePartitions(ctx, 1, name)
 		err = errors.Join(err, grown.Error())
 		topic.partitions++
 	default:
-		_, err = l.admin.DeleteTopic(ctx, name)
+		_, err = client.DeleteTopic(ctx, name)
 		*topic = modelled{}
 	}
 	topic.known = err == nil
@@ -117,8 +120,8 @@ func (l *load) change(ctx context.Context, random *rand.Rand) {
 }
 
 // alter changes one property of a topic.
-func (l *load) alter(ctx context.Context, topic, name, value string) error {
-	responses, err := l.admin.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: &value}}, topic)
+func alter(ctx context.Context, client *kadm.Client, topic, name, value string) error {
+	responses, err := client.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: &value}}, topic)
 	if err != nil {
 		return err
 	}

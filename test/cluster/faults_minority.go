@@ -160,6 +160,6 @@ func minimumChanges(ctx context.Context, t *trial, _ int) error {
 func (t *trial) setMinimum(ctx context.Context, n int) error {
 	t.fault("minimum changed")
 	return t.load.until(ctx, "the minimum to be changed", func(ctx context.Context) error {
-		return t.load.alter(ctx, orders, "min.insync.replicas", fmt.Sprint(n))
+		return alter(ctx, t.load.admin, orders, "min.insync.replicas", fmt.Sprint(n))
 	})
 }

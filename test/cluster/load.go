@@ -115,8 +115,15 @@ func (l *load) start(ctx context.Context, c *cluster) error {
 		l.consuming.running.Go(func() { l.consume(ctx, member) })
 	}
 	if !c.settings.unchanged {
+		client, err := l.newClient("administrator")
+		if err != nil {
+			return err
+		}
 		random := c.fork()
-		l.others.running.Go(func() { l.administrate(ctx, random) })
+		l.others.running.Go(func() {
+			defer client.Close()
+			l.administrate(ctx, kadm.NewClient(client), random)
+		})
 	}
 	l.others.running.Go(func() { l.observeWatermarks(ctx) })
 	l.others.running.Go(func() { l.observeTree(ctx, c) })

@@ -147,7 +147,7 @@ func (l *Log) truncateFile(s *segment, size int64) error {
 		return err
 	}
 	s.size.Store(size)
-	return f.Sync()
+	return syncFailed(f.Sync())
 }
 
 // removeSegmentFiles deletes a segment's files at once, and makes that durable before anything else goes.

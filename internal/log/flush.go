@@ -2,13 +2,16 @@ package log
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
 // Flush syncs the log up to its present end, with the indexes and snapshots of closed segments, writes a
@@ -141,7 +144,7 @@ func (l *Log) sync(w flushWork) error {
 		if err != nil {
 			return err
 		}
-		err = f.Sync()
+		err = syncFailed(f.Sync())
 		f.release()
 		if err != nil {
 			return err
@@ -194,9 +197,19 @@ func (l *Log) syncFile(path string) error {
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
+	err = syncFailed(f.Sync())
 	if closed := f.Close(); err == nil {
 		err = closed
+	}
+	return err
+}
+
+// syncFailed makes the failure of a sync final, also that of a volume that is full. A write that finds it full has written
+// nothing and can be tried again; a sync that does has lost what was written: the kernel takes those pages for stored, and the
+// next sync finds nothing to do and succeeds.
+func syncFailed(err error) error {
+	if vfs.IsExhausted(err) {
+		return fmt.Errorf("%w: what was to be synced may be lost: %v", syscall.EIO, err)
 	}
 	return err
 }

@@ -153,7 +153,7 @@ func (l *Log) syncLog(s *segment) error {
 		return err
 	}
 	defer f.release()
-	return f.Sync()
+	return syncFailed(f.Sync())
 }
 
 // createSegment makes the log file of a new segment, empty also where a leftover has its name.

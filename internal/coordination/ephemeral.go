@@ -42,8 +42,9 @@ func ensure(ctx context.Context, s Session, path string) error {
 // does and gives data version 1. Where also is given it stands behind the two in the same transaction.
 //
 // A node that an earlier session left behind is waited for until it is gone; when ctx ends first, the
-// error is ErrNodeExists and names the session. It is never deleted: its owner may live. After an unknown
-// outcome it looks whether the node is this session's.
+// error is ErrNodeExists and names the session. It is never deleted: its owner may live. Where this session
+// ends first the error is that alone: the next one may find the node gone. After an unknown outcome it looks
+// whether the node is this session's.
 func CreateEphemeralChecked(ctx context.Context, s Session, path string, data []byte, also ...Op) (Stat, error) {
 	w, err := s.Watch(ctx, path, Node)
 	if err != nil {
@@ -70,6 +71,9 @@ func CreateEphemeralChecked(ctx context.Context, s Session, path string, data []
 			return Stat{}, &OpError{Op: "create", Path: path, Err: fmt.Errorf("%w: a persistent one", ErrNodeExists)}
 		}
 		if err := awaitChange(ctx, s, w); err != nil {
+			if ctx.Err() == nil {
+				return Stat{}, &OpError{Op: "create", Path: path, Err: err}
+			}
 			return Stat{}, &OpError{Op: "create", Path: path, Err: fmt.Errorf(
 				"%w: it belongs to session %#x: %w", ErrNodeExists, stat.EphemeralOwner, err)}
 		}

@@ -2,6 +2,7 @@ package coordtest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"sync"
@@ -57,6 +58,19 @@ var recipeCases = []testCase{
 		stat := <-done
 		e.equal("owner", stat.EphemeralOwner, b.ID())
 		e.equal("czxid rose", stat.Czxid > old.Czxid, true)
+	}},
+	{"CreateEphemeralChecked ends with its session", func(e *env) {
+		a, b := e.open(), e.open()
+		e.ephemeral(a, "/b")
+		done := make(chan error, 1)
+		go func() {
+			_, err := coordination.CreateEphemeralChecked(e.ctx, b, "/b", nil)
+			done <- err
+		}()
+		e.harness.Expire(e.T, b)
+		err := <-done
+		e.fails(err, coordination.ErrSessionLost)
+		e.equal("says who has the node", errors.Is(err, coordination.ErrNodeExists), false)
 	}},
 	{"Elect", func(e *env) {
 		a, b := e.open(), e.open()

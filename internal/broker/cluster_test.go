@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
+	"github.com/barnabas-mq/barnabas/internal/znode"
 )
 
 // cluster is several brokers on one store.
@@ -117,6 +120,41 @@ func TestDirectoryOfAnotherCluster(t *testing.T) {
 	if _, err := stranger.try(); err == nil {
 		t.Error("a broker joined a cluster that its directory does not belong to")
 	}
+}
+
+// A session that ends before the broker has registered is no reason not to start: it registers with another one.
+func TestSessionThatEndsDuringTheStart(t *testing.T) {
+	c := startCluster(t, 1, nil)
+	late := &site{t: t, fs: vfs.NewMemory(), store: &endsOnce{Store: c.store, memory: c.store}, properties: map[string]string{"broker.id": "1"}}
+	r := late.start()
+	if !r.log.has("registering with another") {
+		t.Error("its session did not end")
+	}
+	r.dial().create("orders", 1)
+}
+
+// endsOnce is a store that ends one session: that which comes first to register broker 1.
+type endsOnce struct {
+	coordination.Store
+	memory *memory.Store
+	once   sync.Once
+}
+
+func (s *endsOnce) Open(ctx context.Context, o coordination.SessionOptions) (coordination.Session, error) {
+	session, err := s.Store.Open(ctx, o)
+	return &ending{Session: session, store: s}, err
+}
+
+type ending struct {
+	coordination.Session
+	store *endsOnce
+}
+
+func (s *ending) Txn(ctx context.Context, ops ...coordination.Op) ([]coordination.OpResult, error) {
+	if ops[0].Path == znode.BrokerPath(1) {
+		s.store.once.Do(func() { s.store.memory.Expire(s.ID()) })
+	}
+	return s.Session.Txn(ctx, ops...)
 }
 
 // Whatever broker an admin asks, the controller does it, and the broker that was asked shows it at once.

@@ -2,9 +2,11 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/barnabas-mq/barnabas/internal/controller"
+	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -14,10 +16,7 @@ import (
 
 // join registers the broker, runs the controller, waits for the first image, and lets clients in.
 func (b *Broker) join(ctx, running context.Context) error {
-	if err := b.view.Follow(ctx, b.session()); err != nil {
-		return err
-	}
-	if err := b.register(ctx, b.session(), b.registration()); err != nil {
+	if err := b.enter(ctx); err != nil {
 		return err
 	}
 	b.background.Go(func() { b.runController(running) })
@@ -42,6 +41,22 @@ func (b *Broker) join(ctx, running context.Context) error {
 	b.background.Go(func() { b.dirs.Run(running) })
 	b.background.Go(func() { b.finishMoves(running) })
 	return nil
+}
+
+// enter follows the configurations and registers. A session with a shared store may have ended while the logs were loaded,
+// or end while an earlier registration is waited for; then it is done with another one.
+func (b *Broker) enter(ctx context.Context) error {
+	err := b.view.Follow(ctx, b.session())
+	if err == nil {
+		err = b.register(ctx, b.session(), b.registration())
+	}
+	for err != nil && b.shared() && errors.Is(err, coordination.ErrSessionLost) && ctx.Err() == nil {
+		b.logger.Warn("the session with the metadata store ended during the start, registering with another", "broker", b.id, "reason", err)
+		if pause(ctx, rejoinPause) {
+			err = b.tryRejoin(ctx)
+		}
+	}
+	return err
 }
 
 func (b *Broker) registration() znode.Registration {

@@ -226,7 +226,7 @@ func generatedIDs(t *testing.T, zk *zktest.Server, chroot string) {
 // A second broker with the id of a living one gives up, and says why; the first one goes on.
 func takenID(t *testing.T, zk *zktest.Server, chroot string) {
 	first := onZooKeeper(t, zk, chroot).start()
-	second := onZooKeeper(t, zk, chroot, "zookeeper.session.timeout.ms", "1500")
+	second := onZooKeeper(t, zk, chroot, shortSession...) // how long it waits
 	second.forgives = true
 	_, err := second.try()
 	if err == nil || !strings.Contains(err.Error(), "broker id 0 is taken") || !strings.Contains(err.Error(), first.Addresses()[0]) {
@@ -248,6 +248,7 @@ func ownerKilled(t *testing.T, zk *zktest.Server, chroot string) {
 	w.set(true)
 	r.crash()
 	w.set(false)
+	s.properties["zookeeper.session.timeout.ms"] = "10000" // the new session is not to end
 	again := s.start()
 	now, _, err := observe(t, zk, chroot).Exists(t.Context(), znode.BrokerPath(0))
 	if err != nil || now.Czxid <= old.Czxid {

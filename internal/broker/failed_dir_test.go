@@ -73,8 +73,9 @@ func TestFailedDirectoryInACluster(t *testing.T) {
 	t.Error("the partitions in the failed directory keep their leader")
 }
 
-// One of two directories fails of the broker that alone is in sync. Nobody leads what was in it until the broker is back with
-// a disk that works, and then nothing is lost; or, where the topic allows it, the other replica does, which lacks a record.
+// One of two directories fails of the last broker that lives. Nobody leads what was in it, also when another one is back,
+// until the first is back with a disk that works, and then nothing is lost; or, where the topic allows it, the other replica
+// does, which lacks a record.
 func TestFailedDirectoryOfTheLastReplica(t *testing.T) {
 	for name, test := range map[string]struct {
 		unclean      string
@@ -91,10 +92,12 @@ func TestFailedDirectoryOfTheLastReplica(t *testing.T) {
 			const last, other = 1, 2
 			disk := r.onFaultyDisk(last)
 			r.createLone(last, other, test.unclean)
-			r.produceLone()
+			r.produceLone(last)
 			r.brokers[other].stop()
+			r.brokers[0].stop()
+			r.reconnect() // to the address that the last one has since its restart
 			r.untilLone("the last one is alone", func(p kadm.PartitionDetail) bool { return slices.Equal(p.ISR, []int32{last}) })
-			r.produceLone()
+			r.produceLone(last)
 			disk.Inject(vfs.Fault{Path: "/b", Err: syscall.EIO})
 			failed := map[int32]bool{} // the partitions in the directory
 			r.untilLone("half of the partitions have no leader", func(p kadm.PartitionDetail) bool {
@@ -110,6 +113,7 @@ func TestFailedDirectoryOfTheLastReplica(t *testing.T) {
 				disk.Heal()
 				r.brokers[last].stop()
 				r.brokers[last] = r.sites[last].start()
+				r.reconnect()
 			}
 			r.untilLone("somebody leads again", func(p kadm.PartitionDetail) bool { return !failed[p.Partition] || p.Leader == test.leader })
 			ends, err := r.admin.ListEndOffsets(r.ctx, "lone")
@@ -144,10 +148,10 @@ func (r *replicated) createLone(first, second int32, unclean string) {
 	}
 }
 
-// produceLone writes a record to each partition of lone.
-func (r *replicated) produceLone() {
+// produceLone writes a record to each partition of lone, for which it asks one broker.
+func (r *replicated) produceLone(by int) {
 	r.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.brokers[0].Addresses()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(1<<30))
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.brokers[by].Addresses()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(1<<30))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -112,9 +112,9 @@ func (b *Broker) watchDirs(running context.Context) {
 }
 
 // announceOffline has the controller ask which partitions this broker cannot serve any more, so that others
-// lead them. Alone, there is nobody else.
+// lead them, at once or when they are there. A broker that is the whole cluster has nobody to tell.
 func (b *Broker) announceOffline(running context.Context) {
-	if len(b.view.Image().Brokers()) > 1 {
+	if b.shared() {
 		b.background.Go(func() {
 			if err := controller.AnnounceLogDirFailure(running, b.session(), b.id); err != nil && running.Err() == nil {
 				b.logger.Error("no controller hears of the failed log directory", "error", err)

@@ -66,12 +66,24 @@ type broker struct {
 	metrics string
 }
 
+// logDirs are where its partitions lie.
+func (b *broker) logDirs() []string {
+	dirs := []string{filepath.Join(b.Dir, "data")}
+	if second := filepath.Join(b.Dir, secondDirectory); exists(second) {
+		dirs = append(dirs, second)
+	}
+	return dirs
+}
+
 // folder is where a partition lies.
 func (b *broker) folder(tp topicPartition) string {
-	if second := filepath.Join(b.Dir, secondDirectory, tp.String()); exists(second) {
-		return second
+	var folder string
+	for _, dir := range b.logDirs() {
+		if in := filepath.Join(dir, tp.String()); folder == "" || exists(in) {
+			folder = in
+		}
 	}
-	return filepath.Join(b.Dir, "data", tp.String())
+	return folder
 }
 
 func exists(path string) bool {

@@ -60,9 +60,13 @@ func (b *broker) holdsOnly(replicas map[topicPartition][]int32) (int, error) {
 //	orders-3.….-future   and -stray: not in use
 //	orders-3.….-delete   on its way out, left out here
 func (b *broker) partitions() (map[topicPartition]string, error) {
-	entries, err := os.ReadDir(filepath.Join(b.Dir, "data"))
-	if err != nil {
-		return nil, err
+	var entries []os.DirEntry
+	for _, dir := range b.logDirs() {
+		some, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, some...)
 	}
 	folders := map[topicPartition]string{}
 	for _, e := range entries {

@@ -85,6 +85,29 @@ func (a *API) draining() <-chan struct{} {
 	return a.Draining()
 }
 
+// drainGrace is how long requests that wait for others go on when the broker has begun to stop.
+const drainGrace = 500 * time.Millisecond
+
+// within bounds a request by its time, and by drainGrace when the broker stops: what waits for other brokers, as the
+// deletion of a topic for one that is dead, would hold up the stop for as long as its client waits. What has been begun is
+// carried on by the next controller.
+func (a *API) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	go func() {
+		select {
+		case <-a.draining():
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(drainGrace):
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
 // Traffic is what was produced and fetched by topic.
 func (a *API) Traffic() *Traffic { return a.traffic }
 

@@ -17,7 +17,7 @@ import (
 func (a *API) createPartitions(ctx context.Context, r *Request, q *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
 	response := respondTo(r, kmsg.NewPtrCreatePartitionsResponse())
 	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
-	ctx, cancel := within(ctx, q.TimeoutMillis)
+	ctx, cancel := a.within(ctx, millis(q.TimeoutMillis))
 	defer cancel()
 	if answer, ok := elsewhere.(*kmsg.CreatePartitionsResponse); ok {
 		if !q.ValidateOnly {

@@ -26,7 +26,7 @@ import (
 func (a *API) createTopics(ctx context.Context, r *Request, q *kmsg.CreateTopicsRequest) *kmsg.CreateTopicsResponse {
 	response := respondTo(r, kmsg.NewPtrCreateTopicsResponse())
 	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
-	ctx, cancel := within(ctx, q.TimeoutMillis)
+	ctx, cancel := a.within(ctx, millis(q.TimeoutMillis))
 	defer cancel()
 	if answer, ok := elsewhere.(*kmsg.CreateTopicsResponse); ok {
 		if !q.ValidateOnly {
@@ -94,11 +94,6 @@ func shown(image *metadata.Image, created *controller.TopicResult) bool {
 		}
 	}
 	return true
-}
-
-// within bounds a request by the timeout that it names, in milliseconds.
-func within(ctx context.Context, n int32) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, millis(n))
 }
 
 // millis is a time of a request, which may be below zero.

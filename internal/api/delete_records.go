@@ -14,7 +14,7 @@ import (
 // smallest log start offset of the in-sync replicas; it waits until all of them have moved. Nothing is deleted
 // beyond what is committed, and the bytes go with their segments, not at once.
 func (a *API) deleteRecords(ctx context.Context, r *Request, q *kmsg.DeleteRecordsRequest) *kmsg.DeleteRecordsResponse {
-	ctx, cancel := within(ctx, q.TimeoutMillis)
+	ctx, cancel := a.within(ctx, millis(q.TimeoutMillis))
 	defer cancel()
 	response := respondTo(r, kmsg.NewPtrDeleteRecordsResponse())
 	var waits []deleteWait

@@ -22,7 +22,7 @@ import (
 func (a *API) deleteTopics(ctx context.Context, r *Request, q *kmsg.DeleteTopicsRequest) *kmsg.DeleteTopicsResponse {
 	response := respondTo(r, kmsg.NewPtrDeleteTopicsResponse())
 	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
-	ctx, cancel := within(ctx, q.TimeoutMillis)
+	ctx, cancel := a.within(ctx, millis(q.TimeoutMillis))
 	defer cancel()
 	if answer, ok := elsewhere.(*kmsg.DeleteTopicsResponse); ok {
 		a.awaitDeleted(ctx, answer)

@@ -14,7 +14,7 @@ import (
 func (a *API) electLeaders(ctx context.Context, r *Request, q *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {
 	response := respondTo(r, kmsg.NewPtrElectLeadersResponse())
 	elsewhere := a.forward(ctx, r, q, millis(q.TimeoutMillis))
-	ctx, cancel := within(ctx, q.TimeoutMillis)
+	ctx, cancel := a.within(ctx, millis(q.TimeoutMillis))
 	defer cancel()
 	if answer, ok := elsewhere.(*kmsg.ElectLeadersResponse); ok {
 		a.awaitElected(ctx, q.ElectionType, answer)

@@ -39,7 +39,7 @@ func (a *API) forward(ctx context.Context, r *Request, q kmsg.Request, limit tim
 	if !a.Clustered || r.forwarded {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit+forwardGrace)
+	ctx, cancel := a.within(ctx, limit+forwardGrace)
 	defer cancel()
 	for {
 		if _, active := a.Controller.Epoch(); active {

@@ -19,7 +19,7 @@ func (a *API) alterPartitionReassignments(ctx context.Context, r *Request, q *km
 	if answer, ok := a.forward(ctx, r, q, millis(q.TimeoutMillis)).(*kmsg.AlterPartitionAssignmentsResponse); ok {
 		return answer
 	}
-	ctx, cancel := within(ctx, q.TimeoutMillis)
+	ctx, cancel := a.within(ctx, millis(q.TimeoutMillis))
 	defer cancel()
 	keepFactor := r.Version >= 1 && !q.AllowReplicationFactorChange
 	response.AllowReplicationFactorChange = !keepFactor
@@ -64,7 +64,7 @@ func (a *API) listPartitionReassignments(ctx context.Context, r *Request, q *kms
 	if answer, ok := a.forward(ctx, r, q, millis(q.TimeoutMillis)).(*kmsg.ListPartitionReassignmentsResponse); ok {
 		return answer
 	}
-	ctx, cancel := within(ctx, q.TimeoutMillis)
+	ctx, cancel := a.within(ctx, millis(q.TimeoutMillis))
 	defer cancel()
 	var partitions []protocol.TopicPartition
 	if q.Topics != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
@@ -130,5 +131,48 @@ func TestStopWithoutTime(t *testing.T) {
 	c = s.start().dial() // the lock is free, and so is what the store holds
 	if got := c.readAll("orders", 0); len(got) != 2 {
 		t.Errorf("%d records after the crash of a process, want 2", len(got))
+	}
+}
+
+// A topic is deleted that has a replica on a broker that has died and is registered still, so that the deletion does not
+// end. Neither the controller nor a broker that has sent the request on to it waits for that when it stops.
+func TestStopDoesNotWaitForADeletion(t *testing.T) {
+	for _, name := range []string{"at the controller", "at another broker"} {
+		t.Run(name, func(t *testing.T) {
+			r := startReplicated(t, nil)
+			r.produce(1)
+			r.whole()
+			r.sites[2].forgives = true
+			r.store.Inject(func(o memory.Operation) memory.Fault {
+				if o.Name == "close" {
+					return memory.Fault{Outcome: memory.RequestLost}
+				}
+				return memory.Fault{}
+			})
+			r.brokers[2].crash()
+			r.store.Inject(nil)
+			asked := r.brokers[0] // the controller, since it was the first
+			if name == "at another broker" {
+				asked = r.brokers[1]
+			}
+			q := kmsg.NewPtrDeleteTopicsRequest()
+			q.Version, q.TopicNames, q.TimeoutMillis = 5, []string{"orders"}, int32(time.Hour.Milliseconds())
+			conn, answered := asked.dial(), make(chan error, 1)
+			go func() {
+				response, err := conn.request(q)
+				if err == nil {
+					if code := protocol.Code(response.(*kmsg.DeleteTopicsResponse).Topics[0].ErrorCode); code != protocol.None {
+						err = code
+					}
+				}
+				answered <- err
+			}()
+			awaitThat(t, "the deletion to begin", func() bool { return r.brokers[0].log.has("controller: deleting a topic") })
+			asked.stop() // which fails if it takes longer than patience
+
+			if err := <-answered; err == nil {
+				t.Error("it was answered as if the topic were deleted")
+			}
+		})
 	}
 }

@@ -67,7 +67,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // CodeOf is the code that a response carries for err: None for nil, the code inside it, REQUEST_TIMED_OUT
-// for an exceeded deadline, and UNKNOWN_SERVER_ERROR for anything that nobody gave a code.
+// for a wait that has ended by its deadline or otherwise, and UNKNOWN_SERVER_ERROR for anything that nobody gave a code.
 func CodeOf(err error) Code {
 	if err == nil {
 		return None
@@ -78,7 +78,7 @@ func CodeOf(err error) Code {
 	if code, ok := errors.AsType[Code](err); ok {
 		return code
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return RequestTimedOut
 	}
 	return UnknownServerError

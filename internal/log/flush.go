@@ -83,9 +83,10 @@ type flushWork struct {
 	end       protocol.Offset
 	segments  segments          // with records that are not synced
 	snapshots []protocol.Offset // files of closed segments that are not synced
-	dir       bool              // whether names are new
+	dir       bool              // whether names, or the topic id, are new
 	epochs    int               // how often leader-epoch-checkpoint was written
 	epochFile bool              // whether it is to be synced
+	id        *protocol.TopicID
 	unflushed int64
 	cuts      int  // how often the log had been truncated
 	whole     bool // with the index files of the active segment
@@ -107,7 +108,7 @@ func (l *Log) prepareFlush(whole bool) (flushWork, error) {
 	list := *l.list.Load()
 	from := list.floor(l.RecoveryPoint() - 1) // a segment that ends there may have got its last index entries since
 	w := flushWork{
-		end: l.EndOffset(), segments: list[from:], dir: l.guarded.namesDirty,
+		end: l.EndOffset(), segments: list[from:], dir: l.guarded.namesDirty, id: l.topicID.Load(),
 		unflushed: l.guarded.unflushed, cuts: l.guarded.truncations, whole: whole,
 		epochs: l.guarded.epochsWrote, epochFile: l.guarded.epochsWrote > l.guarded.epochsSync,
 	}
@@ -172,10 +173,14 @@ func (l *Log) sync(w flushWork) error {
 			return err
 		}
 	}
-	if w.dir {
-		return l.fs.SyncDir(l.Dir())
+	if !w.dir {
+		return nil
 	}
-	return nil
+	// Records without it would be anybody's: also those of a topic that is made anew under the same name.
+	if err := l.syncFile(filepath.Join(l.Dir(), metadataName)); err != nil {
+		return err
+	}
+	return l.fs.SyncDir(l.Dir())
 }
 
 // syncSideFiles syncs the indexes of a segment.
@@ -221,7 +226,7 @@ func syncFailed(err error) error {
 //	a stop before that        finds the older checkpoint: more to check, nothing lost
 //	unflushed                 falls by what it was when the flush began; appends since then count on
 //
-// The directory is clean again only if no segment was made during the sync: its name may have missed it.
+// The directory is clean again only if no segment was made during the sync, and no topic id given: it may have missed them.
 func (l *Log) finishFlush(w flushWork) error {
 	if err := l.lock(); err != nil {
 		return err
@@ -234,7 +239,7 @@ func (l *Log) finishFlush(w flushWork) error {
 	l.guarded.unflushed = max(0, l.guarded.unflushed-w.unflushed)
 	l.guarded.flushedAt = l.now()
 	l.guarded.epochsSync = max(l.guarded.epochsSync, w.epochs)
-	if w.dir && l.active() == w.segments.last() {
+	if w.dir && l.active() == w.segments.last() && l.topicID.Load() == w.id {
 		l.guarded.namesDirty = false
 	}
 	return nil

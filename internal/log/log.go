@@ -137,7 +137,7 @@ type guarded struct {
 	epochsSync  int               // how often at the last sync
 	busy        int64             // bytes appended since the log was last at rest
 	truncations int               // counts them, so that the cleaner sees one
-	namesDirty  bool              // a segment was made since the directory was last synced
+	namesDirty  bool              // a segment was made since the directory was last synced, or a topic id written
 	pending     []pendingDelete   // files that wait for file.delete.delay.ms
 	unflushed   int64             // records appended since the last flush
 	wholeTo     protocol.Offset   // the end at the last Flush that wrote indexes and a snapshot

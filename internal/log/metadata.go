@@ -70,7 +70,7 @@ func (l *Log) AssignTopicID(id protocol.TopicID) error {
 }
 
 // adoptTopicID compares the log's id with one that it is told, and writes that where it has none. The file is
-// not synced: whoever creates partitions syncs the directories of many at once.
+// synced by the first sync of records.
 func (l *Log) adoptTopicID(id protocol.TopicID) error {
 	there := l.TopicID()
 	if id.IsZero() || there == id {
@@ -83,6 +83,7 @@ func (l *Log) adoptTopicID(id protocol.TopicID) error {
 		return err
 	}
 	l.topicID.Store(&id)
+	l.guarded.namesDirty = true
 	return nil
 }
 

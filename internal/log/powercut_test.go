@@ -3,6 +3,7 @@ package log
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
@@ -117,5 +118,41 @@ func TestEndOfCompactedSegment(t *testing.T) {
 			t.Fatal(s, err)
 		}
 		s.Release()
+	}
+}
+
+// Whatever of a log is synced says of which topic it is, also where it was told later.
+func TestTopicIDIsSyncedWithTheRecords(t *testing.T) {
+	id := protocol.NewTopicID()
+	for name, late := range map[string]bool{"from the start": false, "told later": true} {
+		for what, sync := range map[string]func(*Log) error{"Sync": func(l *Log) error { return l.Sync(2) }, "Flush": (*Log).Flush, "CloseClean": (*Log).CloseClean} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				memory := vfs.NewMemory()
+				o := testOptions(memory)
+				if !late {
+					o.TopicID = id
+				}
+				l := open(t, o)
+				mustAppend(t, l, plain(1, 1), 0)
+				if late {
+					if err := errors.Join(l.Flush(), l.AssignTopicID(id)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				mustAppend(t, l, plain(1, 1), 0)
+				for _, dir := range []string{"/", "/data"} { // names that the directory of logs has synced
+					if err := memory.SyncDir(dir); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := sync(l); err != nil {
+					t.Fatal(err)
+				}
+				left := memory.CrashClone(rand.New(rand.NewPCG(1, 2)), 0)
+				if got, err := ReadTopicID(left, o.Dir); err != nil || got != id {
+					t.Errorf("id %v %v", got, err)
+				}
+			})
+		}
 	}
 }

@@ -46,8 +46,17 @@ func (r *Replicas) movedAway(changes []metadata.PartitionChange) []protocol.Topi
 			continue
 		}
 		l := r.options.Dirs.Get(tp)
-		if l == nil || l.TopicID().IsZero() || l.TopicID() != changes[i].TopicID {
-			continue // of an earlier topic of the name, or of nobody knows which
+		if l == nil {
+			continue
+		}
+		if l.TopicID().IsZero() { // a power cut may have taken its file
+			r.options.Logger.Warn("keeping a log although its replica is on other brokers: nothing says of which topic it is. Delete its folder if it is this one's",
+				"partition", tp, "replicas", state.Replicas, "dir", l.Dir())
+			delete(r.leftovers, tp) // said once
+			continue
+		}
+		if l.TopicID() != changes[i].TopicID {
+			continue // of an earlier topic of the name
 		}
 		if held := l.LatestEpoch(); held >= state.LeaderEpoch {
 			r.options.Logger.Warn("keeping a log although its replica is on other brokers: the metadata store is not newer than the log. "+

@@ -20,10 +20,12 @@ func (s *stage) shown(topic string, id protocol.TopicID, state *metadata.Partiti
 // The log of a replica that was moved away while its broker was down is deleted, and no other.
 func TestLogOfAReplicaThatWasMovedAway(t *testing.T) {
 	s := newStage(t)
-	topics := []string{"moved", "mine", "leaderless", "another"}
+	topics := []string{"moved", "mine", "leaderless", "another", "unknown"}
 	for _, topic := range topics {
 		s.write(s.lead(topic, 0), 1, AcksLeader)
 	}
+	dir, _ := s.dirs.DirOf(tp("unknown"))
+	s.must(s.files.Remove(dir + "/unknown-0/partition.metadata")) // as a power cut may do
 	s.stop()
 	s.start()
 	elsewhere := &metadata.Partition{Leader: 2, LeaderEpoch: 3, Replicas: []protocol.BrokerID{2, 3}, ISR: []protocol.BrokerID{2}}
@@ -34,6 +36,7 @@ func TestLogOfAReplicaThatWasMovedAway(t *testing.T) {
 	s.shown("moved", s.id("moved"), elsewhere)
 	s.shown("leaderless", s.id("leaderless"), &offline)
 	s.shown("another", protocol.NewTopicID(), elsewhere)
+	s.shown("unknown", s.id("unknown"), elsewhere)
 	for _, topic := range topics {
 		if there := s.dirs.Get(tp(topic)) != nil; there == (topic == "moved") {
 			t.Errorf("%s: log there: %v", topic, there)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/znode"
 )
@@ -50,13 +51,14 @@ func (w *world) assigned(partition int32, m *machine) bool {
 	return false
 }
 
-// holds reports whether a machine has a log of a partition of the topic under test.
+// holds reports whether a machine has a log of a partition of the topic under test, one that says so: of a log that has
+// lost its topic id in a power cut nobody knows, and it is kept.
 func (w *world) holds(partition int32, m *machine) bool {
 	m.mu.Lock()
 	disk := m.disk
 	m.mu.Unlock()
 	for _, dir := range [...]string{"/data", "/more"} {
-		if _, err := disk.Stat(fmt.Sprintf("%s/%s-%d", dir, topic, partition)); err == nil {
+		if id, err := log.ReadTopicID(disk, fmt.Sprintf("%s/%s-%d", dir, topic, partition)); err == nil && !id.IsZero() {
 			return true
 		}
 	}

@@ -65,10 +65,10 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 			return log.Appended{}, epoch, err
 		}
 	}
-	// Of several that were synced together the last may come first, and a new epoch has begun at the log's own end.
-	known := appended.SyncDue && appended.Last < p.leader.End()
-	// A repeated batch moves nothing. Its first copy may not be committed yet: the caller waits for that one.
-	if !appended.Duplicate && !known {
+	// A repeated batch moves nothing that the machine knows: its first copy may not be committed yet, and the caller waits for
+	// that one. Where the sync of that copy failed it is news. Of several that were synced together the last may come first,
+	// and a new epoch has begun at the log's own end.
+	if appended.Last >= p.leader.End() || !appended.Duplicate && !appended.SyncDue {
 		p.appended(appended.Last + 1)
 	}
 	return appended, epoch, nil

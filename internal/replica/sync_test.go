@@ -6,11 +6,13 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/metadata"
 	"github.com/barnabas-mq/barnabas/internal/partition"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
@@ -167,5 +169,31 @@ func TestAppendIsNotSynced(t *testing.T) {
 	wantCode(t, "the append", <-s.appending(p), protocol.KafkaStorageError)
 	if b := p.Bounds(); b.HighWatermark != 0 {
 		t.Errorf("%+v", b)
+	}
+}
+
+// A batch was appended, and then the disk was too full for the leader epoch that it begins, so that its producer was told of
+// an error. When there is space the producer sends it again: it is there already, and counts from then on.
+func TestRetryAfterASyncThatFailed(t *testing.T) {
+	s := newStage(t)
+	s.set(metadata.TopicEntity("t"), map[string]string{"flush.messages": "1"})
+	p := s.lead("t", 1)
+	heal := s.disk.Inject(vfs.Fault{Op: vfs.OpCreate, Path: "*leader-epoch-checkpoint*", Err: syscall.ENOSPC})
+	send := func() (log.Appended, error) {
+		b := record.NewBuilder(record.BuilderOptions{ProducerID: 7})
+		b.Append(1_700_000_000_000, nil, []byte("value"))
+		v, err := p.Validate(b.Build(), record.FromClient, 9, time.UnixMilli(1_700_000_000_000))
+		s.must(err)
+		appended, _, err := p.Append(context.Background(), v, AcksAll)
+		return appended, err
+	}
+	if _, err := send(); protocol.CodeOf(err) != protocol.KafkaStorageError || p.Bounds().End != 1 {
+		t.Fatalf("%v, and the log ends at %d", err, p.Bounds().End)
+	}
+	heal()
+	appended, err := send()
+	s.must(err)
+	if b := p.Bounds(); !appended.Duplicate || b.HighWatermark != 1 {
+		t.Errorf("%+v; %+v, want it to be committed", appended, b)
 	}
 }

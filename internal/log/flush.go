@@ -30,7 +30,8 @@ func (l *Log) FlushDue(now time.Time) bool {
 }
 
 // Sync makes the records below end durable, which were appended before, as flush.messages asks. Whoever calls it while
-// another sync runs shares the next one. An error is final: the log then refuses to change.
+// another sync runs shares the next one. An error is final, and the log then refuses to change, unless there is no room for the
+// leader epochs, which are written before: that passes, and the records stay in the log.
 func (l *Log) Sync(end protocol.Offset) error { return l.flushTo(end, false) }
 
 // flushTo syncs at least up to offset. Those who wait for a sync while another runs share the next one.

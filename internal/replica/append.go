@@ -26,12 +26,18 @@ func (p *Partition) Append(ctx context.Context, v record.Validated, acks Acks) (
 }
 
 // AppendIn is Append with acks=all, refused unless this replica has led without a break since epoch: a coordinator
-// names the epoch in which it loaded its state, and nobody else may have written since.
+// names the epoch in which it loaded its state, and nobody else may have written since. Where the batch is in the log
+// although its sync failed the error is NOT_LEADER_OR_FOLLOWER: the state is to be loaded again.
 func (p *Partition) AppendIn(ctx context.Context, v record.Validated, epoch protocol.LeaderEpoch) (log.Appended, error) {
 	appended, _, err := p.append(ctx, v, AcksAll, epoch)
+	if err != nil && appended.SyncDue {
+		err = protocol.Errorf(protocol.NotLeaderOrFollower, "a batch of %s is in the log, but not synced: %v", p.tp, err)
+	}
 	return appended, err
 }
 
+// append is Append, in an unbroken leadership since want where that is named. With an error it tells where the batch is
+// only if it is in the log, not synced.
 func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, want protocol.LeaderEpoch) (log.Appended, protocol.LeaderEpoch, error) {
 	if err := p.acquire(ctx); err != nil {
 		return log.Appended{}, protocol.NoLeaderEpoch, err
@@ -62,7 +68,7 @@ func (p *Partition) append(ctx context.Context, v record.Validated, acks Acks, w
 	}
 	if appended.SyncDue {
 		if err := p.sync(appended.Last+1, epoch); err != nil {
-			return log.Appended{}, epoch, err
+			return appended, epoch, err
 		}
 	}
 	// A repeated batch moves nothing that the machine knows: its first copy may not be committed yet, and the caller waits for

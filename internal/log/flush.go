@@ -215,7 +215,7 @@ func (l *Log) syncFile(path string) error {
 // next sync finds nothing to do and succeeds.
 func syncFailed(err error) error {
 	if vfs.IsExhausted(err) {
-		return fmt.Errorf("%w: what was to be synced may be lost: %v", syscall.EIO, err)
+		return fmt.Errorf("%w: what was to be synced may be lost: %s", syscall.EIO, err.Error()) // not wrapped: it would pass for a full volume
 	}
 	return err
 }

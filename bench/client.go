@@ -96,8 +96,7 @@ func awaitLeaders(ctx context.Context, admin *kadm.Client, topic string, partiti
 	}
 }
 
-// dropTopic deletes a topic, and waits until its files are gone: the memory that cached them is taken anew at once by
-// [comparison.settle], and no side deletes while another is measured.
+// dropTopic deletes a topic, and waits until its files are gone, so that no side deletes while another is measured.
 func (c *comparison) dropTopic(s *servers.Server, name string) error {
 	cl, err := client(s)
 	if err != nil {

@@ -67,6 +67,9 @@ func (c *comparison) sendRequests(server *servers.Server, load requests, configs
 		return nil, cost{}, err
 	}
 	defer open.close()
+	if err := c.fillPageCache(); err != nil {
+		return nil, cost{}, err
+	}
 	var m *perf.Measured
 	k, err := c.measure(server, func() (err error) {
 		m, err = open.send()

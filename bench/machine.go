@@ -46,24 +46,8 @@ func field(path, name string) string {
 // clean is how many dirty bytes are few enough to begin: other programs write, too.
 const clean = 64 << 20
 
-// settle makes the machine as it is before each round: the kernel has written what is dirty, and the page cache has the
-// memory that would be free, see [pageCache].
+// settle asks the kernel to write what is dirty, and waits until that has been done.
 func (c *comparison) settle() error {
-	if !c.warmup {
-		return c.writeBack()
-	}
-	// What the last round's files have left is taken at once, before the host takes it back.
-	if err := c.pages.fill(c.place.Dir); err != nil {
-		return err
-	}
-	if err := c.writeBack(); err != nil {
-		return err
-	}
-	return c.pages.fill(c.place.Dir)
-}
-
-// writeBack asks the kernel to write what is dirty, and waits until that has been done.
-func (c *comparison) writeBack() error {
 	for range 20 {
 		if err := exec.CommandContext(c.ctx, "sync").Run(); err != nil {
 			return fmt.Errorf("sync: %w", err)

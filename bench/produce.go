@@ -91,6 +91,9 @@ func (w writing) write(c *comparison, server *servers.Server, topic string, arou
 		return nil, cost{}, err
 	}
 	defer closeAll()
+	if err := c.fillPageCache(); err != nil {
+		return nil, cost{}, err
+	}
 	load := perf.Load{Topic: topic, Records: c.size(w.before), Value: w.values(w.size, 0), Patience: patience}
 	if w.before > 0 {
 		if _, err := perf.Produce(c.ctx, load, all...); err != nil {

@@ -34,7 +34,8 @@ func (p *Place) Barnabas(name string, properties ...string) (*Server, error) {
 }
 
 // Kafka is one Apache Kafka 4.4, broker and controller in one process, with Kafka's defaults but for what one node
-// needs: internal topics of one replica. Properties are as key=value.
+// needs, internal topics of one replica, and for when it deletes the files of topics: at once and not a minute later, which
+// would be under somebody's measurement. Properties are as key=value.
 func (p *Place) Kafka(name string, properties ...string) (*Server, error) {
 	s, err := p.server(name)
 	if err != nil {
@@ -49,6 +50,7 @@ func (p *Place) Kafka(name string, properties ...string) (*Server, error) {
 		fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", s.Address, controller),
 		"controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
+		"log.segment.delete.delay.ms=500", "log.initial.task.delay.ms=500", // how often, and when first, it looks for such files
 	}
 	if err := p.jvmBroker(s, kafka44, slices.Concat(own, singleReplica(), properties)); err != nil {
 		return nil, err

@@ -67,33 +67,25 @@ func (c *comparison) newTopic(s *servers.Server, partitions int, configs map[str
 	if _, err := admin.CreateTopic(c.ctx, int32(partitions), 1, configs, name); err != nil {
 		return "", err
 	}
-	return name, awaitLeaders(c.ctx, admin, name, partitions)
+	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+	defer cancel()
+	return name, awaitLeaders(ctx, cl, name, partitions, 20*time.Millisecond)
 }
 
-// awaitLeaders waits until the leader of each partition of a topic answers for it. Its metadata is not enough: a KRaft
+// awaitLeaders waits until the leader of each partition of a topic tells its end. Its metadata is not enough: a KRaft
 // broker shows a leader before that one knows of it, and then refuses the first requests.
-func awaitLeaders(ctx context.Context, admin *kadm.Client, topic string, partitions int) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		led := 0
+func awaitLeaders(ctx context.Context, cl *kgo.Client, topic string, partitions int, every time.Duration) error {
+	admin := kadm.NewClient(cl)
+	return servers.Poll(ctx, every, func() error {
 		ends, err := admin.ListEndOffsets(ctx, topic)
-		ends.Each(func(end kadm.ListedOffset) {
-			if end.Err == nil {
-				led++
-			}
-		})
-		if err == nil && led == partitions {
-			return nil
+		if err == nil {
+			err = ends.Error()
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%d of %d partitions of %s are led: %w", led, partitions, topic, ctx.Err()), err)
+		if err != nil || len(ends[topic]) != partitions {
+			return errors.Join(fmt.Errorf("of %d partitions of %s %d are told of", partitions, topic, len(ends[topic])), err)
 		}
-	}
+		return nil
+	})
 }
 
 // dropTopic deletes a topic, and waits until its files are gone, so that no side deletes while another is measured.
@@ -108,17 +100,11 @@ func (c *comparison) dropTopic(s *servers.Server, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	return servers.Poll(ctx, 5*time.Millisecond, func() error {
 		left, err := filepath.Glob(filepath.Join(s.Data(), name+"-*"))
-		if err != nil || len(left) == 0 {
-			return err
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("topic %s is deleted, and %s is still there", name, left[0])
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("topic %s is deleted, and %s is still there: %w", name, left[0], ctx.Err())
-		}
-	}
+		return err
+	})
 }

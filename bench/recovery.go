@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/barnabas-mq/barnabas/bench/results"
@@ -142,23 +142,7 @@ func (c *comparison) awaitPartitions(server *servers.Server, topic string, parti
 		return err
 	}
 	defer cl.Close()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(10 * time.Minute)
-	for {
-		ends, err := kadm.NewClient(cl).ListEndOffsets(c.ctx, topic)
-		if err == nil {
-			err = ends.Error()
-		}
-		if err == nil && len(ends[topic]) == partitions {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return fmt.Errorf("%d of %d partitions serve: %w", len(ends[topic]), partitions, err)
-		case <-c.ctx.Done():
-			return c.ctx.Err()
-		}
-	}
+	ctx, cancel := context.WithTimeout(c.ctx, 10*time.Minute)
+	defer cancel()
+	return awaitLeaders(ctx, cl, topic, partitions, 5*time.Millisecond)
 }

@@ -84,7 +84,7 @@ func (c *Cluster) Await(ctx context.Context, brokers int) error {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return poll(ctx, 20*time.Millisecond, func() error {
+	return Poll(ctx, 20*time.Millisecond, func() error {
 		m, err := kadm.NewClient(client).BrokerMetadata(ctx)
 		if err == nil && (len(m.Brokers) != brokers || m.Controller < 0) {
 			err = fmt.Errorf("%d of %d brokers, controller %d", len(m.Brokers), brokers, m.Controller)

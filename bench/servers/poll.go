@@ -14,9 +14,9 @@ import (
 // final is an error that trying again does not change.
 type final struct{ error }
 
-// poll calls check every interval until it returns nil, or an error that is final; when ctx ends, the last error says what
+// Poll calls check every interval until it returns nil, or an error that is final; when ctx ends, the last error says what
 // was missing, but not that of a check which the end has cut off, where there is another.
-func poll(ctx context.Context, every time.Duration, check func() error) error {
+func Poll(ctx context.Context, every time.Duration, check func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var last error

@@ -49,7 +49,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	err := poll(ctx, time.Millisecond, func() error {
+	err := Poll(ctx, time.Millisecond, func() error {
 		if !s.Running() {
 			return final{errors.New("it ended")}
 		}

@@ -106,7 +106,7 @@ func TestUsageCounts(t *testing.T) {
 
 func TestPoll(t *testing.T) {
 	tries := 0
-	err := poll(t.Context(), time.Microsecond, func() error {
+	err := Poll(t.Context(), time.Microsecond, func() error {
 		if tries++; tries < 3 {
 			return errors.New("not yet")
 		}
@@ -116,18 +116,18 @@ func TestPoll(t *testing.T) {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 	hopeless := errors.New("hopeless")
-	if err := poll(t.Context(), time.Hour, func() error { return fmt.Errorf("it is %w", final{hopeless}) }); err == nil {
+	if err := Poll(t.Context(), time.Hour, func() error { return fmt.Errorf("it is %w", final{hopeless}) }); err == nil {
 		t.Error("no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := poll(ctx, time.Hour, func() error { return hopeless }); !errors.Is(err, hopeless) || !errors.Is(err, context.Canceled) {
+	if err := Poll(ctx, time.Hour, func() error { return hopeless }); !errors.Is(err, hopeless) || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
 	looks, cut := 0, errors.New("cut off")
-	err = poll(ctx, time.Microsecond, func() error {
+	err = Poll(ctx, time.Microsecond, func() error {
 		if looks++; looks == 1 {
 			return hopeless
 		}

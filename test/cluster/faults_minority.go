@@ -48,17 +48,25 @@ func (t *trial) alone(ctx context.Context) error {
 	return t.load.history.unservedSince(orders, since)
 }
 
+// lastOne kills two brokers one after the other, each when clients are served without the one before, and returns the third.
+func (t *trial) lastOne(ctx context.Context) (*broker, error) {
+	order := t.random.Perm(3)
+	for _, i := range order[:2] {
+		t.kill(t.brokers[i])
+		if err := t.servedAgain(ctx, fmt.Sprintf("broker %d is lost", i)); err != nil {
+			return nil, err
+		}
+	}
+	return t.brokers[order[2]], nil
+}
+
 // lastStands is a round in which the last broker of a set goes down too, killed or stopped, and the others come back
 // before it: what it alone acknowledged is not lost, so nobody leads until it is back.
 func lastStands(kill bool) func(context.Context, *trial, int) error {
 	return func(ctx context.Context, t *trial, _ int) error {
-		order := t.random.Perm(3)
-		last := t.brokers[order[2]]
-		for _, i := range order[:2] {
-			t.kill(t.brokers[i])
-			if err := t.servedAgain(ctx, fmt.Sprintf("broker %d is lost", i)); err != nil {
-				return err
-			}
+		last, err := t.lastOne(ctx)
+		if err != nil {
+			return err
 		}
 		if kill {
 			t.kill(last)

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/coordination"
 	"github.com/barnabas-mq/barnabas/internal/coordination/memory"
@@ -116,11 +117,14 @@ func (r *replicated) bury(id int32) (raise func()) {
 	})
 	r.store.Expire(stat.EphemeralOwner)
 	awaitThat(r.t, "the broker to be dead to the controller", func() bool {
-		return slices.ContainsFunc(r.brokers, func(b *running) bool {
-			return b.log.has(fmt.Sprintf("controller: a broker has left broker=%d", id))
-		})
+		return r.logged(fmt.Sprintf("controller: a broker has left broker=%d", id))
 	})
 	return func() { r.store.Inject(nil) }
+}
+
+// logged reports whether any of the brokers has said something.
+func (r *replicated) logged(what string) bool {
+	return slices.ContainsFunc(r.brokers, func(b *running) bool { return b.log.has(what) })
 }
 
 // holds reports whether a broker has the log of the partition in use.
@@ -175,6 +179,18 @@ func TestReplicaIsMovedWhileItsBrokerIsNotRegistered(t *testing.T) {
 	}
 }
 
+// shows is the id of orders that a broker tells clients; the zero id where it tells none.
+func (r *replicated) shows(id int32) (topic kadm.TopicID) {
+	name := "orders"
+	q := kmsg.NewPtrMetadataRequest()
+	q.Topics = []kmsg.MetadataRequestTopic{{Topic: &name}}
+	answer, err := r.client.Broker(int(id)).Request(r.ctx, q)
+	if err == nil {
+		topic = answer.(*kmsg.MetadataResponse).Topics[0].TopicID
+	}
+	return topic
+}
+
 // The same, and the topic is deleted and made again meanwhile: the broker takes part in the new one.
 func TestTopicIsMadeAgainWhileABrokerIsNotRegistered(t *testing.T) {
 	r := startReplicated(t, nil)
@@ -187,8 +203,10 @@ func TestTopicIsMadeAgainWhileABrokerIsNotRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := "2"
+	var made kadm.CreateTopicResponse
 	for r.ctx.Err() == nil {
-		if _, err := r.admin.CreateTopic(r.ctx, 1, 2, map[string]*string{"min.insync.replicas": &two}, "orders"); err == nil {
+		var err error
+		if made, err = r.admin.CreateTopic(r.ctx, 1, 2, map[string]*string{"min.insync.replicas": &two}, "orders"); err == nil {
 			break
 		} else if !errors.Is(err, kerr.TopicAlreadyExists) {
 			t.Fatal(err)
@@ -196,6 +214,9 @@ func TestTopicIsMadeAgainWhileABrokerIsNotRegistered(t *testing.T) {
 	}
 	raise()
 	awaitThat(t, "the broker to be back", func() bool { return r.brokers[away].log.has("back in the cluster") })
+	for id := range int32(3) { // a producer that hears of the earlier topic first fails
+		awaitThat(t, "all brokers to show the new topic", func() bool { return r.shows(id) == made.ID })
+	}
 	r.produced = 0
 	r.reconnect()
 	r.produce(20)
@@ -216,9 +237,7 @@ func TestBrokerComesBackToTheLogOfADeletedTopic(t *testing.T) {
 	if _, err := r.admin.DeleteTopic(r.ctx, "orders"); err != nil {
 		t.Fatal(err)
 	}
-	awaitThat(t, "the topic to be deleted", func() bool {
-		return slices.ContainsFunc(r.brokers, func(b *running) bool { return b.log.has("controller: deleted a topic") })
-	})
+	awaitThat(t, "the topic to be deleted", func() bool { return r.logged("controller: deleted a topic") })
 	r.sites[away].forgives = true
 	if _, err := r.sites[away].try(); err == nil || !strings.Contains(err.Error(), "(orders-0): if the data of the metadata store was set back") {
 		t.Errorf("%v, want an error that names the log", err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/barnabas-mq/barnabas/bench/results"
+	"github.com/barnabas-mq/barnabas/bench/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -56,6 +57,16 @@ func TestScenarios(t *testing.T) {
 	}
 	if err := command(context.Background(), []string{"report", json, json}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestDiskThatIsTooSmall(t *testing.T) {
+	c := &comparison{place: &servers.Place{Dir: t.TempDir()}}
+	if err := c.needDisk(1); err != nil {
+		t.Error(err)
+	}
+	if err := c.needDisk(1 << 60); err == nil || !strings.Contains(err.Error(), c.place.Dir) {
+		t.Errorf("%v", err)
 	}
 }
 

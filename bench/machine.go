@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/bench/servers"
@@ -41,6 +42,19 @@ func field(path, name string) string {
 		}
 	}
 	return "unknown"
+}
+
+// needDisk fails where the folder of the servers' data has less room than a scenario is going to take: it says so before
+// anything is written, not when a side in the middle of its rounds finds the disk full.
+func (c *comparison) needDisk(bytes int64) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(c.place.Dir, &disk); err != nil {
+		return fmt.Errorf("room in %s: %w", c.place.Dir, err)
+	}
+	if free := int64(disk.Bavail) * int64(disk.Bsize); free < bytes {
+		return fmt.Errorf("it needs %.1f GB in %s, where %.1f GB are free; -dir names another folder", float64(bytes)/1e9, c.place.Dir, float64(free)/1e9)
+	}
+	return nil
 }
 
 // clean is how many dirty bytes are few enough to begin: other programs write, too.

@@ -43,7 +43,7 @@ func (c *comparison) runCluster(s *scenario, one cluster.Scenario, side string) 
 			if f.AtLeast > 0 || f.AtMost > 0 {
 				m.goals = []results.Goal{{Of: results.Barnabas, To: results.Kafka, AtLeast: f.AtLeast, AtMost: f.AtMost}}
 			}
-			c.add(s, side, round, "", m)
+			c.add(s, side, round, cost{}, m)
 		}
 	})
 }

@@ -104,7 +104,7 @@ func (c *comparison) compactOnce(s *scenario, server *servers.Server, side strin
 	if latencies.err != nil {
 		return latencies.err
 	}
-	c.add(s, side, round, k.state(),
+	c.add(s, side, round, k,
 		measure{name: "rate, until it is done", unit: "MB/s", more: true, value: float64(full) / 1e6 / took.Seconds(), goals: []results.Goal{atLeast(2, results.Kafka)}},
 		measure{name: "broker CPU", unit: "s/GB", value: k.cpu * 1e9 / float64(full)},
 		measure{name: "memory, peak", unit: "MB", value: float64(k.peak) / 1e6},

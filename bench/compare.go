@@ -148,14 +148,14 @@ func (c *comparison) turns(sides []string, first int, one func(side string, roun
 	return nil
 }
 
-// add notes samples of a round; round 0 does not count.
-func (c *comparison) add(s *scenario, side string, round int, state string, measures ...measure) {
+// add notes samples of a round and what it took, cost{} where that was not measured; round 0 does not count.
+func (c *comparison) add(s *scenario, side string, round int, k cost, measures ...measure) {
 	if round == 0 {
 		return
 	}
 	for _, m := range measures {
 		c.set.Add(results.Result{
-			Scenario: s.name, What: s.what, State: state, Measure: m.name, Unit: m.unit, More: m.more, Goals: m.goals,
+			Scenario: s.name, What: s.what, State: k.state(), Measure: m.name, Unit: m.unit, More: m.more, Goals: m.goals,
 		}, side, m.value)
 	}
 }

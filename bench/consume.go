@@ -69,7 +69,7 @@ func (r reading) run(c *comparison, s *scenario) error {
 		if err != nil {
 			return err
 		}
-		c.add(s, side, round, "", throughput(measured, k, r.perRecord, r.cpu, r.rate)...)
+		c.add(s, side, round, k, throughput(measured, k, r.perRecord, r.cpu, r.rate)...)
 		return nil
 	})
 	for side, topic := range topics {

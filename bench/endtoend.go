@@ -78,7 +78,7 @@ func (l streaming) run(c *comparison, s *scenario) error {
 		if latencies.Lost+latencies.Failed > 0 {
 			return fmt.Errorf("%d records were lost, %d failed", latencies.Lost, latencies.Failed)
 		}
-		c.add(s, side, round, "", l.measures(&latencies.Acknowledged, &latencies.Received, latencies.Late, k)...)
+		c.add(s, side, round, k, l.measures(&latencies.Acknowledged, &latencies.Received, latencies.Late, k)...)
 		return c.dropTopic(server, topic)
 	})
 }
@@ -128,7 +128,7 @@ func (l streaming) echo(c *comparison, s *scenario, server *servers.Server, roun
 	if err != nil {
 		return err
 	}
-	c.add(s, echo, round, "", l.measures(nil, &received, late, k)...)
+	c.add(s, echo, round, k, l.measures(nil, &received, late, k)...)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func runGrowth(c *comparison, s *scenario, of string, widths []int) error {
 			if err != nil {
 				return err
 			}
-			c.add(s, side, round, k.state(),
+			c.add(s, side, round, k,
 				measure{name: fmt.Sprintf("broker CPU, %d %s", width, of), unit: "s/GB", value: k.cpu * 1e9 / float64(m.Bytes), goals: []results.Goal{atMost(1.3, floored)}},
 				measure{name: fmt.Sprintf("rate, %d %s", width, of), unit: "MB/s", more: true, value: float64(m.Bytes) / 1e6 / m.Elapsed.Seconds()})
 			return nil
@@ -102,7 +102,7 @@ func runFsync(c *comparison, s *scenario, partitions int, goal float64) error {
 		if err != nil {
 			return err
 		}
-		c.add(s, side, round, "",
+		c.add(s, side, round, k,
 			measure{name: "rate", unit: "requests/s", more: true, value: m.RecordsPerSecond(), goals: []results.Goal{atLeast(goal, results.Kafka)}},
 			measure{name: "request p50", unit: "ms", value: m.Quantile(0.5)},
 			measure{name: "request p99", unit: "ms", value: m.Quantile(0.99)},
@@ -133,7 +133,7 @@ func runLogSize(c *comparison, s *scenario) error {
 				return err
 			}
 			name := fmt.Sprintf(" in %d MB", batches*batch>>20)
-			c.add(s, side, round, "",
+			c.add(s, side, round, k,
 				measure{name: "fetch p50" + name, unit: "µs", value: m.Quantile(0.5) * 1000},
 				measure{name: "fetch p99" + name, unit: "µs", value: m.Quantile(0.99) * 1000},
 				measure{name: "broker CPU" + name, unit: "µs/fetch", value: k.cpu * 1e6 / float64(m.Records), goals: []results.Goal{atMost(1.3, floored)}})
@@ -191,7 +191,7 @@ func runTail(c *comparison, s *scenario) error {
 				return err
 			}
 			name := fmt.Sprintf(", %d consumers", consumers)
-			c.add(s, side, round, "",
+			c.add(s, side, round, k,
 				measure{name: "broker CPU" + name, unit: "s/GB delivered", value: k.cpu * 1e9 / float64(delivered)},
 				measure{name: "acknowledged p50" + name, unit: "ms", value: acknowledged.Quantile(0.5)},
 				measure{name: "acknowledged p99" + name, unit: "ms", value: acknowledged.Quantile(0.99)})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/bench/results"
 	"github.com/barnabas-mq/barnabas/bench/servers"
 )
 
@@ -79,15 +80,19 @@ func (c *comparison) settle() error {
 	return nil // somebody else keeps writing; the state says how much was dirty
 }
 
-// threshold is how many dirty bytes make the kernel begin to write (vm.dirty_background_ratio of what is available).
+// threshold is how many dirty bytes make the kernel begin to write: vm.dirty_background_bytes, or where that is 0
+// vm.dirty_background_ratio of what is available.
 func threshold() int64 {
-	ratio, err := os.ReadFile("/proc/sys/vm/dirty_background_ratio")
-	if err != nil {
-		return 0
+	setting := func(name string) int64 {
+		text, _ := os.ReadFile("/proc/sys/vm/" + name)
+		n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return n
 	}
-	percent, _ := strconv.ParseInt(strings.TrimSpace(string(ratio)), 10, 64)
+	if bytes := setting("dirty_background_bytes"); bytes > 0 {
+		return bytes
+	}
 	available, _ := memory("MemAvailable")
-	return available * percent / 100
+	return available * setting("dirty_background_ratio") / 100
 }
 
 // cost is what a server took while something was done.
@@ -97,15 +102,19 @@ type cost struct {
 	rss, peak int64 // bytes, at the end and at most
 	dirty     int64 // bytes, at most
 	limit     int64 // where the kernel begins to write
+	read      int64 // bytes from a disk
 }
 
-// state tells whether the kernel had begun to write.
-func (k cost) state() string {
-	where := "below"
-	if k.dirty > k.limit {
-		where = "above"
+// state is what the table tells of a round; nothing where nothing was measured.
+func (k cost) state() results.State {
+	if k.elapsed == 0 {
+		return results.State{}
 	}
-	return fmt.Sprintf("%s the threshold of write-back (at most %d MB dirty, threshold %d MB)", where, k.dirty/1e6, k.limit/1e6)
+	s := results.State{Rounds: 1, Dirty: k.dirty, Threshold: k.limit, Read: k.read}
+	if k.dirty > k.limit {
+		s.Above = 1
+	}
+	return s
 }
 
 // measure does something and tells what a server took meanwhile.
@@ -132,7 +141,7 @@ func (c *comparison) measure(s *servers.Server, do func() error) (cost, error) {
 		return cost{}, err
 	}
 	stop()
-	k.cpu, k.rss, k.peak, k.dirty = end.CPU-start.CPU, end.RSS, end.Peak, <-most
+	k.cpu, k.rss, k.peak, k.dirty, k.read = end.CPU-start.CPU, end.RSS, end.Peak, <-most, end.Read-start.Read
 	return k, nil
 }
 

@@ -43,7 +43,7 @@ func runStart(c *comparison, s *scenario) error {
 		if err != nil {
 			return err
 		}
-		c.add(s, side, round, "", measures...)
+		c.add(s, side, round, cost{}, measures...)
 		return nil
 	})
 }

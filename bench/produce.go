@@ -79,7 +79,7 @@ func (w writing) run(c *comparison, s *scenario) error {
 		if err != nil {
 			return err
 		}
-		c.add(s, side, round, k.state(), w.measures(measured, k)...)
+		c.add(s, side, round, k, w.measures(measured, k)...)
 		return c.dropTopic(server, topic)
 	})
 }

@@ -66,7 +66,7 @@ func runRecovery(c *comparison, s *scenario) error {
 			return err
 		}
 		server.Kill()
-		c.add(s, side, round, "",
+		c.add(s, side, round, cost{},
 			measure{name: "start until the last partition serves", unit: "s", value: took, goals: []results.Goal{atMost(0.2, results.Kafka)}},
 			measure{name: "broker CPU", unit: "s", value: u.CPU},
 			measure{name: "memory, peak", unit: "MB", value: float64(u.Peak) / 1e6})
@@ -110,7 +110,7 @@ func runManyPartitions(c *comparison, s *scenario) error {
 			if err := c.awaitPartitions(server, load.topic, load.partitions); err != nil {
 				return err
 			}
-			c.add(s, side, round, "", measure{
+			c.add(s, side, round, cost{}, measure{
 				name: "start until the last partition serves", unit: "s", value: time.Since(began).Seconds(), goals: []results.Goal{{Of: results.Barnabas, AtMost: 2}},
 			})
 		}

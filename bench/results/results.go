@@ -30,9 +30,9 @@ type Run struct {
 // Result is one measure of one scenario.
 type Result struct {
 	Scenario string `json:"scenario"`
-	// What describes the scenario in a line, State what else mattered: below or above the threshold of write-back.
+	// What describes the scenario in a line.
 	What  string `json:"what,omitempty"`
-	State string `json:"state,omitempty"`
+	State State  `json:"rounds,omitzero"`
 	// Measure is what was measured, Unit its unit.
 	Measure string `json:"measure"`
 	Unit    string `json:"unit,omitempty"`
@@ -42,6 +42,43 @@ type Result struct {
 	Sides   []string             `json:"sides"`
 	Samples map[string][]float64 `json:"samples"`
 	Goals   []Goal               `json:"goals,omitempty"`
+}
+
+// State is what else mattered in the rounds of a result, those of all sides together: whether the kernel wrote meanwhile,
+// and whether what was read came from a disk.
+type State struct {
+	// Rounds is how many there were, Above in how many of them more was dirty than makes the kernel write.
+	Rounds int `json:"rounds"`
+	Above  int `json:"above,omitempty"`
+	// Dirty is how many bytes were dirty at most, Threshold how many were allowed to be in that round.
+	Dirty     int64 `json:"dirty"`
+	Threshold int64 `json:"threshold"`
+	// Read is how many bytes a server read from a disk in a round, at most.
+	Read int64 `json:"read,omitempty"`
+}
+
+// add takes further rounds in: the worst of all is kept.
+func (s *State) add(other State) {
+	s.Rounds, s.Above, s.Read = s.Rounds+other.Rounds, s.Above+other.Above, max(s.Read, other.Read)
+	if other.Dirty > s.Dirty {
+		s.Dirty, s.Threshold = other.Dirty, other.Threshold
+	}
+}
+
+// String tells it in words; "" where nothing was noted.
+func (s State) String() string {
+	if s.Rounds == 0 {
+		return ""
+	}
+	where := "below the threshold of write-back"
+	if s.Above > 0 {
+		where = fmt.Sprintf("above the threshold of write-back in %d of %d rounds of all sides", s.Above, s.Rounds)
+	}
+	text := fmt.Sprintf("%s (at most %d MB dirty, threshold %d MB)", where, s.Dirty/1e6, s.Threshold/1e6)
+	if s.Read > 0 {
+		text += fmt.Sprintf("; at most %.1f MB read from a disk in a round", float64(s.Read)/1e6)
+	}
+	return text
 }
 
 // Goal is what a ratio of two sides' medians should be, or one side's median where To is "".
@@ -65,7 +102,7 @@ func (s *Set) find(like Result) *Result {
 		}
 	}
 	r := &like
-	r.Sides, r.Samples = nil, map[string][]float64{}
+	r.Sides, r.Samples, r.State = nil, map[string][]float64{}, State{}
 	s.Results = append(s.Results, r)
 	return r
 }
@@ -78,9 +115,7 @@ func (s *Set) Add(like Result, side string, samples ...float64) {
 		slices.SortFunc(r.Sides, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	}
 	r.Samples[side] = append(r.Samples[side], samples...)
-	if like.State != "" {
-		r.State = like.State
-	}
+	r.State.add(like.State)
 }
 
 // rank orders sides, whichever was measured first: Kafka, Barnabas, references.
@@ -95,8 +130,10 @@ func rank(side string) int {
 func (s *Set) Merge(other *Set) {
 	s.Runs = append(s.Runs, other.Runs...)
 	for _, r := range other.Results {
+		like := *r
 		for _, side := range r.Sides {
-			s.Add(*r, side, r.Samples[side]...)
+			s.Add(like, side, r.Samples[side]...)
+			like.State = State{} // it is that of all sides
 		}
 	}
 }

@@ -40,6 +40,29 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestTheWorstStateIsTold(t *testing.T) {
+	s := &Set{}
+	for _, dirty := range []int64{500e6, 4000e6, 3000e6, 100e6} { // the last round of the last side was harmless
+		state := State{Rounds: 1, Dirty: dirty, Threshold: 2000e6}
+		if dirty > state.Threshold {
+			state.Above = 1
+		}
+		s.Add(Result{Scenario: "p1k", Measure: "CPU", State: state}, Kafka, 1)
+		s.Add(Result{Scenario: "p1k", Measure: "rate", State: state}, Kafka, 1)
+	}
+	s.Add(Result{Scenario: "c1k", Measure: "CPU", State: State{Rounds: 1, Read: 5e6}}, Kafka, 1)
+	s.Add(Result{Scenario: "start", Measure: "start"}, Kafka, 1)
+	s.Merge(&Set{Results: []*Result{{Scenario: "p1k", Measure: "CPU", State: State{Rounds: 2, Dirty: 1e6, Threshold: 2000e6}, Sides: []string{Kafka, Barnabas}}}})
+	for scenario, want := range map[string]string{
+		"p1k": "above the threshold of write-back in 2 of 6 rounds of all sides (at most 4000 MB dirty, threshold 2000 MB)",
+		"c1k": "below the threshold of write-back (at most 0 MB dirty, threshold 0 MB); at most 5.0 MB read from a disk in a round", "start": "",
+	} {
+		if got := s.worst(scenario).String(); got != want {
+			t.Errorf("%s: %s", scenario, got)
+		}
+	}
+}
+
 func TestOverlapIsMarked(t *testing.T) {
 	r := &Result{Sides: []string{Kafka, Barnabas}, Samples: map[string][]float64{Kafka: {2, 3}, Barnabas: {1, 2.5}}}
 	if r.Clear(Kafka, Barnabas) || !strings.HasSuffix(r.ratio(), "~") {

@@ -56,14 +56,33 @@ func (s *Set) states(out io.Writer) error {
 			samples = max(samples, len(x))
 		}
 		text := fmt.Sprintf("- `%s`: %s; rounds: %d", r.Scenario, r.What, samples)
-		if r.State != "" {
-			text += "; " + r.State
+		if state := s.worst(r.Scenario).String(); state != "" {
+			text += "; " + state
 		}
 		if _, err := fmt.Fprintln(out, text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// worst is the state of the measure of a scenario that had most rounds above the threshold, or most that was dirty: some
+// scenarios have rounds of several kinds.
+func (s *Set) worst(scenario string) State {
+	var worst State
+	read := int64(0)
+	for _, r := range s.Results {
+		if r.Scenario != scenario {
+			continue
+		}
+		x := r.State
+		read = max(read, x.Read)
+		if worst.Rounds == 0 || x.Above > worst.Above || x.Above == worst.Above && x.Dirty > worst.Dirty {
+			worst = x
+		}
+	}
+	worst.Read = read
+	return worst
 }
 
 func (r *Result) measure() string {

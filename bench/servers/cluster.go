@@ -117,7 +117,7 @@ func (c *Cluster) Usage() (Usage, error) {
 		if err != nil {
 			return sum, fmt.Errorf("%s: %w", b.Name, err)
 		}
-		sum.CPU, sum.RSS, sum.Peak = sum.CPU+u.CPU, sum.RSS+u.RSS, sum.Peak+u.Peak
+		sum.CPU, sum.RSS, sum.Peak, sum.Read = sum.CPU+u.CPU, sum.RSS+u.RSS, sum.Peak+u.Peak, sum.Read+u.Read
 	}
 	return sum, nil
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -14,6 +15,8 @@ type Usage struct {
 	CPU float64
 	// RSS is the resident memory in bytes, Peak the largest since the start or the last ResetPeak.
 	RSS, Peak int64
+	// Read are bytes that came from a disk and not from the page cache; 0 where the kernel does not count them.
+	Read int64
 }
 
 // Usage reads what the process has taken until now.
@@ -49,15 +52,24 @@ func usage(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	return Usage{CPU: (user + system) / ticks, RSS: kibibytes(status, "VmRSS"), Peak: kibibytes(status, "VmHWM")}, nil
+	io, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Usage{}, err
+	}
+	return Usage{
+		CPU: (user + system) / ticks, RSS: kibibytes(status, "VmRSS"), Peak: kibibytes(status, "VmHWM"), Read: figure(io, "read_bytes"),
+	}, nil
 }
 
 // kibibytes finds a line as "VmRSS:   1234 kB" and returns its bytes; 0 where there is none.
-func kibibytes(text []byte, name string) int64 {
+func kibibytes(text []byte, name string) int64 { return figure(text, name) << 10 }
+
+// figure finds a line as "name:   1234", with or without a unit behind it.
+func figure(text []byte, name string) int64 {
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, name+":"); ok {
 			n, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			return n << 10
+			return n
 		}
 	}
 	return 0

@@ -20,6 +20,9 @@ const (
 	fetchAllocations   = 1 // whatever the number of partitions
 )
 
+// longName is one for which the compiler has no room on the stack, as it has for 32 bytes.
+const longName = "orders-of-all-customers-in-all-countries"
+
 // dial connects to a broker on files that has a topic of some partitions.
 func dial(t *testing.T, partitions int32) (*raw.Conn, raw.Topic) {
 	t.Helper()
@@ -37,7 +40,7 @@ func dial(t *testing.T, partitions int32) (*raw.Conn, raw.Topic) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	topic, err := c.Create("orders", partitions)
+	topic, err := c.Create(longName, partitions)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"time"
-	"unsafe"
 
 	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/wire"
@@ -168,6 +167,3 @@ func (q *fetchRequest) skipTags(r *wire.Reader) {
 		r.SkipTags()
 	}
 }
-
-// borrowed is b as a string without a copy: to look something up while the frame is there, never to keep.
-func borrowed(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -292,7 +292,7 @@ func (s *session) update(a *API, q *fetchRequest) {
 func (s *session) put(a *API, topic fetchTopic, asked fetchAsked) {
 	at, known := s.keys[fetchKey{string(topic.name), topic.id, asked.number}]
 	if !known {
-		at = s.add(fetchKey{a.ownName(borrowed(topic.name)), topic.id, asked.number})
+		at = s.add(fetchKey{a.nameInFrame(topic.name), topic.id, asked.number})
 	}
 	part := &s.parts[at]
 	part.offset, part.maxBytes, part.lastEpoch = asked.offset, asked.maxBytes, asked.lastEpoch
@@ -323,6 +323,14 @@ func (a *API) ownName(name string) string {
 		return topic.Name
 	}
 	return strings.Clone(name)
+}
+
+// nameInFrame is ownName for a name that is read in place; that of a topic that is known costs no allocation.
+func (a *API) nameInFrame(name []byte) string {
+	if topic := a.View.Image().TopicInFrame(name); topic != nil {
+		return topic.Name
+	}
+	return string(name)
 }
 
 func (s *session) forget(topic fetchTopic, number int32) {

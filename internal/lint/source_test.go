@@ -181,6 +181,19 @@ func TestBannedCalls(t *testing.T) {
 	}
 }
 
+// unsafeFile is the only file that may import unsafe: the system calls on sockets that package unix allocates for.
+const unsafeFile = "internal/server/message_linux.go"
+
+func TestUnsafeStaysInOneFile(t *testing.T) {
+	for _, s := range sources(t, true) {
+		for _, i := range s.file.Imports {
+			if i.Path.Value == `"unsafe"` && s.path != unsafeFile {
+				t.Errorf("%s imports unsafe, which only %s may", s.path, unsafeFile)
+			}
+		}
+	}
+}
+
 func under(path string, folders []string) bool {
 	for _, folder := range folders {
 		if strings.HasPrefix(path, folder) {

@@ -46,6 +46,11 @@ func (i *Image) Brokers() []*Broker { return i.sorted }
 // Topic finds a topic by its name; nil where there is none.
 func (i *Image) Topic(name string) *Topic { return i.topics.get(name) }
 
+// TopicInFrame is Topic for a name as it lies in a request's frame: the lookup makes no string of it.
+func (i *Image) TopicInFrame(name []byte) *Topic {
+	return i.topics.shards[hashText(name)][string(name)]
+}
+
 // TopicByID finds a topic by its id; nil where there is none, and for the zero id.
 func (i *Image) TopicByID(id P.TopicID) *Topic {
 	if id.IsZero() {

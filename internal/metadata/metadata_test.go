@@ -231,6 +231,16 @@ func large(topics, partitions int) *Image {
 	return image
 }
 
+func TestTopicInFrame(t *testing.T) {
+	image := large(600, 1) // more than a table has shards
+	for i := range 601 {
+		name := fmt.Sprint("topic-", i)
+		if got, want := image.TopicInFrame([]byte(name)), image.Topic(name); got != want || (got == nil) != (i == 600) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
 func BenchmarkOneOf100000Partitions(b *testing.B) {
 	image := large(1000, 100)
 	b.ReportAllocs()

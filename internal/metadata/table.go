@@ -59,7 +59,7 @@ func (e *edit[K, V]) put(key K, value V) { e.shard(key)[key] = value }
 func (e *edit[K, V]) drop(key K) { delete(e.shard(key), key) }
 
 // hashText is FNV-1a folded to a byte; it is the same in every process, so that tests replay.
-func hashText[T ~string](text T) uint8 {
+func hashText[T ~string | ~[]byte](text T) uint8 {
 	h := uint32(2166136261)
 	for i := range len(text) {
 		h = (h ^ uint32(text[i])) * 16777619

@@ -81,10 +81,20 @@ func TestCommandLine(t *testing.T) {
 	if core, err := choose("core"); err != nil || len(core) != 8 {
 		t.Errorf("%d core loads, %v", len(core), err)
 	}
-	for _, bad := range [][]string{{"-scenario", "nothing"}, {"-rounds", "0"}, {"p1k"}, {"report"}, {"report", "/nowhere"}} {
+	for _, bad := range [][]string{{"-scenario", "nothing"}, {"-rounds", "0"}, {"p1k"}, {"report"}, {"report", "/nowhere"}, {"-before", "/nowhere"}, {"-sides", "before"}} {
 		if err := command(context.Background(), bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+	if _, err := parse([]string{"-sides", "Barnabas,append"}); err == nil || !strings.Contains(err.Error(), floored) {
+		t.Errorf("a side that is not there: %v", err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("program", nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := parse([]string{"-before", "./program", "-sides", "before"}); err != nil || !filepath.IsAbs(o.before) {
+		t.Errorf("%+v, %v", o, err)
 	}
 	if o, err := parse([]string{"-quick"}); err != nil || o.rounds != 1 || o.scale != 0.2 {
 		t.Errorf("%+v, %v", o, err)

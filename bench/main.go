@@ -20,8 +20,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -85,7 +87,7 @@ func parse(arguments []string) (*options, error) {
 	f.IntVar(&o.rounds, "rounds", 5, "rounds that count")
 	f.Float64Var(&o.scale, "scale", 1, "multiplies the sizes of the loads")
 	quick := f.Bool("quick", false, "one round of a fifth of the size: for a look, not for a claim")
-	sides := f.String("sides", "", "only these sides, with commas, as Barnabas,append")
+	sides := f.String("sides", "", "only these sides, with commas, as Barnabas,floor")
 	f.StringVar(&o.before, "before", "", "another barnabas program, as a side called before")
 	f.StringVar(&o.json, "json", "", "write the samples to this file, for report")
 	f.StringVar(&o.svg, "svg", "", "draw a picture to this file")
@@ -112,15 +114,40 @@ func parse(arguments []string) (*options, error) {
 	if *quick {
 		o.rounds, o.scale = 1, o.scale/5
 	}
-	if *sides != "" {
-		o.sides = strings.Split(*sides, ",")
-	}
 	if o.rounds < 1 || o.scale <= 0 {
 		return nil, errors.New("-rounds and -scale must be positive")
 	}
 	var err error
-	o.scenarios, err = choose(*names)
-	return o, err
+	if o.scenarios, err = choose(*names); err != nil {
+		return nil, err
+	}
+	return o, o.chooseSides(*sides)
+}
+
+// chooseSides takes -sides and -before.
+func (o *options) chooseSides(names string) error {
+	known := []string{results.Kafka, results.Barnabas, discard, floored, echo}
+	if o.before != "" {
+		known = append(known, before)
+		path, err := filepath.Abs(o.before) // it runs in a folder of its own
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("-before: %w", err)
+		}
+		o.before = path
+	}
+	if names == "" {
+		return nil
+	}
+	o.sides = strings.Split(names, ",")
+	for _, side := range o.sides {
+		if !slices.Contains(known, side) {
+			return fmt.Errorf("-sides: there is no side %q; there are %s", side, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // report prints one table of several files, and draws one picture.

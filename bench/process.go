@@ -48,7 +48,7 @@ func runStart(c *comparison, s *scenario) error {
 	})
 }
 
-// stopAll ends the servers that run, for scenarios that want the machine for themselves.
+// stopAll ends the servers that run and deletes their files, for scenarios that want the machine for themselves.
 func (c *comparison) stopAll() error {
 	for side, server := range c.sides {
 		if err := server.Stop(); err != nil {
@@ -56,7 +56,7 @@ func (c *comparison) stopAll() error {
 		}
 		delete(c.sides, side)
 	}
-	return nil
+	return c.place.RemoveEnded()
 }
 
 func (c *comparison) life(server *servers.Server, side string) ([]measure, error) {
@@ -127,7 +127,11 @@ func (c *comparison) oneRecord(server *servers.Server, topic string) error {
 
 // listTopics times the side's own command, in ms.
 func (c *comparison) listTopics(server *servers.Server, side string) (float64, error) {
-	command := []string{c.place.Program, "topic", "list", "-b", server.Address}
+	program := c.place.Program
+	if side == before {
+		program = c.before
+	}
+	command := []string{program, "topic", "list", "-b", server.Address}
 	if side == results.Kafka {
 		var err error
 		if command, err = c.place.Tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", server.Address, "--list"); err != nil {

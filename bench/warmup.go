@@ -65,9 +65,10 @@ const profileTime = 3 * time.Second
 
 func unprofiled(do func() error) error { return do() }
 
-// profiled takes a CPU profile of Barnabas while something is done, where -profile asks for it, in the last round.
+// profiled takes a CPU profile of Barnabas while something is done, where -profile asks for it, in the round that does not
+// count: what the profiler takes is in no figure.
 func (c *comparison) profiled(s *scenario, side string, round int) func(func() error) error {
-	if c.profile == "" || side != results.Barnabas || round != c.rounds {
+	if c.profile == "" || side != results.Barnabas || round != 0 {
 		return unprofiled
 	}
 	return func(do func() error) error {
@@ -84,6 +85,9 @@ func (c *comparison) takeProfile(path string) error {
 		return err
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("profile: %s", response.Status)
+	}
 	if err := os.MkdirAll(c.profile, 0o755); err != nil {
 		return err
 	}

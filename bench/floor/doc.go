@@ -2,7 +2,7 @@
 // Kafka's protocol for the loads of bench, with nothing of what makes a broker one.
 //
 //	discard   reads requests to produce, answers them, and throws the bytes away
-//	append    checks the CRC of each batch, gives it its offset, and appends it to a file; to a consumer it sends
+//	floor     checks the CRC of each batch, gives it its offset, and appends it to a file; to a consumer it sends
 //	          ranges of that file with sendfile
 //	echo      sends back what comes
 //

@@ -20,7 +20,7 @@ type Cluster struct {
 // BarnabasCluster are so many brokers of ours on a new ZooKeeper; properties are those of every broker, as key=value,
 // and the last of a name wins.
 func (p *Place) BarnabasCluster(name string, brokers int, properties ...string) (*Cluster, error) {
-	return p.cluster(name, brokers, p.Barnabas, properties)
+	return p.cluster(name, brokers, p.barnabas, properties)
 }
 
 // KafkaCluster are so many brokers of Apache Kafka 3.9, 1 GiB of heap each, on a new ZooKeeper; properties as for

@@ -14,8 +14,12 @@ import (
 // heap and the flags of the collector are those of Kafka's own start script.
 const heap = "1G"
 
-// Barnabas is one broker of ours with its own store; properties are as key=value.
+// Barnabas is one broker of ours with its own store, with its defaults but for [SingleNode]; properties are as key=value.
 func (p *Place) Barnabas(name string, properties ...string) (*Server, error) {
+	return p.barnabas(name, slices.Concat(SingleNode(), properties)...)
+}
+
+func (p *Place) barnabas(name string, properties ...string) (*Server, error) {
 	s, err := p.server(name)
 	if err != nil {
 		return nil, err
@@ -33,9 +37,8 @@ func (p *Place) Barnabas(name string, properties ...string) (*Server, error) {
 	return s, nil
 }
 
-// Kafka is one Apache Kafka 4.4, broker and controller in one process, with Kafka's defaults but for what one node
-// needs, internal topics of one replica, and for when it deletes the files of topics: at once and not a minute later, which
-// would be under somebody's measurement. Properties are as key=value.
+// Kafka is one Apache Kafka 4.4, broker and controller in one process, with Kafka's defaults but for [SingleNode].
+// Properties are as key=value.
 func (p *Place) Kafka(name string, properties ...string) (*Server, error) {
 	s, err := p.server(name)
 	if err != nil {
@@ -49,10 +52,8 @@ func (p *Place) Kafka(name string, properties ...string) (*Server, error) {
 		"process.roles=broker,controller", "node.id=1", fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", controller),
 		fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", s.Address, controller),
 		"controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
-		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
-		"log.segment.delete.delay.ms=500", "log.initial.task.delay.ms=500", // how often, and when first, it looks for such files
 	}
-	if err := p.jvmBroker(s, kafka44, slices.Concat(own, singleReplica(), properties)); err != nil {
+	if err := p.jvmBroker(s, kafka44, slices.Concat(own, SingleNode(), properties)); err != nil {
 		return nil, err
 	}
 	s.format = []string{
@@ -115,11 +116,15 @@ func (p *Place) kafkaOnZooKeeper(name string, properties ...string) (*Server, er
 	return s, p.jvmBroker(s, kafka39, slices.Concat(own, properties))
 }
 
-// singleReplica are the internal topics of a broker that is alone.
-func singleReplica() []string {
+// SingleNode are the properties of a broker that is alone, of ours and of Kafka's alike, that are not the defaults:
+// internal topics have one replica, a group's first rebalance waits for nobody, and the files of deleted topics go at
+// once, not a minute later, when somebody else is measured. Kafka looks for such files as often as the delay tells, from the
+// first delay of its background tasks on.
+func SingleNode() []string {
 	return []string{
-		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1",
-		"transaction.state.log.min.isr=1", "group.initial.rebalance.delay.ms=0",
+		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
+		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
+		"group.initial.rebalance.delay.ms=0", "log.segment.delete.delay.ms=500", "log.initial.task.delay.ms=500",
 	}
 }
 

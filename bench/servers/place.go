@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/barnabas-mq/barnabas/internal/ports"
@@ -42,7 +43,10 @@ func NewPlace(dir string, port int) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = os.MkdirTemp(dir, "barnabas-bench-"); err != nil {
+	if dir, err = os.MkdirTemp(dir, "barnabas-bench-"); err == nil {
+		dir, err = filepath.Abs(dir) // servers run in folders of their own
+	}
+	if err != nil {
 		return nil, errors.Join(err, reserved.Release())
 	}
 	p := &Place{Root: root, Dir: dir, Program: filepath.Join(dir, "bin", "barnabas"), ports: reserved, jars: map[string]string{}}
@@ -52,6 +56,20 @@ func NewPlace(dir string, port int) (*Place, error) {
 		return nil, errors.Join(fmt.Errorf("build barnabas: %w\n%s", err, out), p.Close())
 	}
 	return p, nil
+}
+
+// RemoveEnded forgets the servers that do not run and deletes their files: what is still needed has to run. Their names
+// can be given again.
+func (p *Place) RemoveEnded() error {
+	var errs []error
+	p.servers = slices.DeleteFunc(p.servers, func(s *Server) bool {
+		if s.Running() {
+			return false
+		}
+		errs = append(errs, os.RemoveAll(s.Dir))
+		return true
+	})
+	return errors.Join(errs...)
 }
 
 // Close kills all servers of the place that still run, and deletes their files.

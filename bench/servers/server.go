@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,8 +22,6 @@ type Server struct {
 	Address string
 	// Dir has its files: data, the log directory; out, what every life has printed; and what its kind configures.
 	Dir string
-	// Env are variables on top of this process's own, as GOGC=200. They hold from the next start on.
-	Env []string
 
 	port      int
 	arguments []string
@@ -83,7 +82,7 @@ func (s *Server) launch() error {
 	defer out.Close()
 	command := exec.Command(s.arguments[0], s.arguments[1:]...)
 	command.Dir, command.Stdout, command.Stderr = s.Dir, out, out
-	command.Env = append(os.Environ(), s.Env...)
+	command.Env = environment()
 	command.SysProcAttr = attributes()
 	if err := command.Start(); err != nil {
 		return err
@@ -94,6 +93,17 @@ func (s *Server) launch() error {
 		close(exited)
 	}(s.exited)
 	return nil
+}
+
+// notPassedOn are variables that would change how the runtime of a server works, its collector above all.
+var notPassedOn = []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}
+
+// environment is that of this process, without them.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(notPassedOn, name)
+	})
 }
 
 // lastWords is the end of what the server has said.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,15 @@ func TestLivesOfABroker(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
+	if err := p.RemoveEnded(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(s.Dir); err == nil {
+		t.Error("its files are left")
+	}
+	if _, err := p.Barnabas("ours"); err != nil {
+		t.Errorf("its name is not free: %v", err)
+	}
 }
 
 func TestAStartThatFailsSaysWhy(t *testing.T) {
@@ -79,6 +89,14 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 	err = s.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "log.retention.bytes") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestServersHaveTheDefaultsOfTheirRuntimes(t *testing.T) {
+	t.Setenv("GOGC", "400")
+	t.Setenv("PORTRAIT", "kept")
+	if env := environment(); slices.Contains(env, "GOGC=400") || !slices.Contains(env, "PORTRAIT=kept") {
+		t.Errorf("%q", env)
 	}
 }
 

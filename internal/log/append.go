@@ -347,7 +347,7 @@ func (l *Log) publish(size int64, next protocol.Offset) {
 	s := l.active()
 	l.end.Store(int64(next))
 	s.size.Store(s.size.Load() + size)
-	if l.guarded.tail.sinceWrite >= indexWriteBytes {
+	if l.guarded.tail.sinceWrite >= indexWriteBytes && s.size.Load() >= smallSegment {
 		l.writeIndexes(s)
 	}
 }

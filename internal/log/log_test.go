@@ -286,3 +286,41 @@ func TestReadWhilePublishing(t *testing.T) {
 		t.Fatalf("%v %v", s, err)
 	}
 }
+
+// A small segment has no files but its log: those of its indexes are made when it grows, and what a kill leaves of a small
+// one is read again.
+func TestSmallSegmentIsItsLogFileAlone(t *testing.T) {
+	for _, trust := range []Trust{SameBoot, Scan} {
+		o := testOptions(vfs.NewMemory())
+		o.Config.SegmentBytes, o.Config.IndexIntervalBytes = 1<<30, 4096
+		l := open(t, o)
+		half := sized(512 << 10)
+		hasIndex := func() bool {
+			_, err := o.FS.Stat(l.path(0, indexSuffix))
+			return err == nil
+		}
+		for l.Size()+int64(len(half)) < smallSegment {
+			mustAppend(t, l, half, 3)
+			if hasIndex() {
+				t.Fatalf("a segment of %d bytes has an index file", l.Size())
+			}
+		}
+		end := l.EndOffset()
+		l.CloseUnclean()
+		o.Trust = trust
+		l = open(t, o)
+		if l.EndOffset() != end {
+			t.Fatalf("%v: the log ends at %d after a kill, before it at %d", trust, l.EndOffset(), end)
+		}
+		if epoch, _ := l.EndOffsetForEpoch(3); epoch != 3 {
+			t.Errorf("%v: epoch 3 is not known after a kill", trust)
+		}
+		for range 3 {
+			mustAppend(t, l, half, 3)
+		}
+		if !hasIndex() {
+			t.Errorf("a segment of %d bytes has no index file", l.Size())
+		}
+		l.CloseUnclean()
+	}
+}

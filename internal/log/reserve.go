@@ -14,7 +14,7 @@ func (l *Log) reserve(f *openFile, s *segment, n int64) {
 	t, c := &l.guarded.tail, l.config.Load()
 	l.guarded.busy += n
 	position := s.size.Load()
-	if position+n <= t.reserved || l.guarded.busy < reserveMin && !c.Preallocate {
+	if position+n <= t.reserved || l.guarded.busy < smallSegment && !c.Preallocate {
 		return
 	}
 	ahead := min(max(l.guarded.busy/2, reserveMin), reserveMax)

@@ -12,9 +12,15 @@ import (
 // openFlags open a segment's files for reading and writing.
 const openFlags = os.O_RDWR
 
-// indexWriteBytes is how much log gathers before the entries for it go to the index files: what a kill
-// leaves to be checked again.
-const indexWriteBytes = 1 << 20
+const (
+	// smallSegment is the size up to which a segment is its log file alone: it gets index files and reserved space when it
+	// grows beyond, or is closed. Making files costs more than writing as much as this, most where many were deleted just
+	// before, as ext4 then looks for an inode that it has not given out lately.
+	smallSegment = 4 << 20
+	// indexWriteBytes is how much log gathers before the entries for it go to the index files. That, or a small segment, is
+	// what a kill leaves to be checked again.
+	indexWriteBytes = 1 << 20
+)
 
 // makeRoom rolls to a new segment where the active one should not take size more bytes up to offset last.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,8 @@ func compare(ctx context.Context, o *options) error {
 	c := &comparison{options: o, ctx: ctx, place: place, sides: map[string]*servers.Server{}, set: &results.Set{}}
 	c.set.Runs = []results.Run{{
 		Started: time.Now().UTC().Format(time.RFC3339), Command: commandLine(), Machine: machine(place.Dir),
-		Versions: map[string]string{"commit": commit(place.Root)},
+		Versions: map[string]string{"commit": commit(place.Root), "Go": runtime.Version(), "Java": servers.Java()}, Settings: servers.Settings(),
+		Scale: o.scale, Quick: o.quick, Cold: !o.warmup,
 	}}
 	var errs []error
 	for _, s := range o.scenarios {
@@ -156,7 +158,7 @@ func (c *comparison) add(s *scenario, side string, round int, k cost, measures .
 	}
 	for _, m := range measures {
 		c.set.Add(results.Result{
-			Scenario: s.name, What: s.what, State: k.state(), Measure: m.name, Unit: m.unit, More: m.more, Goals: m.goals,
+			Scenario: s.name, What: s.what, State: k.state(), Scale: c.scale, Measure: m.name, Unit: m.unit, More: m.more, Goals: m.goals,
 		}, side, m.value)
 	}
 }

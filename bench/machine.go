@@ -20,8 +20,9 @@ import (
 func machine(dir string) string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	fs, _ := exec.Command("stat", "-f", "-c", "%T", dir).Output()
-	return fmt.Sprintf("%s, %d cores, %s of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
-		field("/proc/meminfo", "MemTotal"), strings.TrimSpace(string(kernel)), cmp.Or(strings.TrimSpace(string(fs)), "unknown file system"))
+	total, _ := memory("MemTotal")
+	return fmt.Sprintf("%s, %d cores, %.1f GB of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
+		float64(total)/1e9, strings.TrimSpace(string(kernel)), cmp.Or(strings.TrimSpace(string(fs)), "unknown file system"))
 }
 
 // commit names what is checked out, with "-dirty" where that has been changed.

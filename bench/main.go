@@ -70,6 +70,7 @@ type options struct {
 	scenarios []*scenario
 	rounds    int
 	scale     float64
+	quick     bool
 	sides     []string // only these; nil for all
 	before    string   // another barnabas program
 	json, svg string
@@ -86,7 +87,7 @@ func parse(arguments []string) (*options, error) {
 	list := f.Bool("list", false, "tell what scenarios there are, and end")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds that count")
 	f.Float64Var(&o.scale, "scale", 1, "multiplies the sizes of the loads")
-	quick := f.Bool("quick", false, "one round of a fifth of the size: for a look, not for a claim")
+	f.BoolVar(&o.quick, "quick", false, "one round of a fifth of the size: for a look, not for a claim")
 	sides := f.String("sides", "", "only these sides, with commas, as Barnabas,floor")
 	f.StringVar(&o.before, "before", "", "another barnabas program, as a side called before")
 	f.StringVar(&o.json, "json", "", "write the samples to this file, for report")
@@ -111,7 +112,7 @@ func parse(arguments []string) (*options, error) {
 		}
 		return nil, flag.ErrHelp
 	}
-	if *quick {
+	if o.quick {
 		o.rounds, o.scale = 1, o.scale/5
 	}
 	if o.rounds < 1 || o.scale <= 0 {

@@ -25,6 +25,12 @@ type Run struct {
 	// Machine is processor, memory, kernel and file system; Versions what was compared.
 	Machine  string            `json:"machine"`
 	Versions map[string]string `json:"versions"`
+	// Settings are those of the servers that are not defaults, and the environment's part in them.
+	Settings string `json:"settings,omitempty"`
+	// Scale multiplied the sizes of the loads. Quick was for a look only, Cold without warming up.
+	Scale float64 `json:"scale"`
+	Quick bool    `json:"quick,omitempty"`
+	Cold  bool    `json:"cold,omitempty"`
 }
 
 // Result is one measure of one scenario.
@@ -33,6 +39,8 @@ type Result struct {
 	// What describes the scenario in a line.
 	What  string `json:"what,omitempty"`
 	State State  `json:"rounds,omitzero"`
+	// Scale is that of the run.
+	Scale float64 `json:"scale"`
 	// Measure is what was measured, Unit its unit.
 	Measure string `json:"measure"`
 	Unit    string `json:"unit,omitempty"`
@@ -126,8 +134,16 @@ func rank(side string) int {
 	return 2
 }
 
-// Merge adds what another set has: further results, and further samples of those that are here.
-func (s *Set) Merge(other *Set) {
+// Merge adds what another set has: further results, and further samples of those that are here. It refuses samples of a
+// scenario that was measured at another scale: they are of another load.
+func (s *Set) Merge(other *Set) error {
+	for _, r := range other.Results {
+		for _, own := range s.Results {
+			if own.Scenario == r.Scenario && own.Scale != r.Scale {
+				return fmt.Errorf("%s was measured at scale %g and at scale %g: these are different loads", r.Scenario, own.Scale, r.Scale)
+			}
+		}
+	}
 	s.Runs = append(s.Runs, other.Runs...)
 	for _, r := range other.Results {
 		like := *r
@@ -136,6 +152,7 @@ func (s *Set) Merge(other *Set) {
 			like.State = State{} // it is that of all sides
 		}
 	}
+	return nil
 }
 
 // Write writes the set as JSON.
@@ -159,7 +176,9 @@ func Read(paths ...string) (*Set, error) {
 		if err := json.Unmarshal(text, one); err != nil {
 			return nil, fmt.Errorf("%s is no file of results: %w", path, err)
 		}
-		all.Merge(one)
+		if err := all.Merge(one); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	return all, nil
 }
@@ -182,31 +201,10 @@ func (r *Result) Bounds(side string) (low, high float64) {
 	return slices.Min(x), slices.Max(x)
 }
 
-// Clear reports whether each sample of one side beats each of the other's, in either direction: else the difference of
-// the medians may be chance.
-func (r *Result) Clear(a, b string) bool {
+// clear reports whether each sample of one side beats each of the other's, in either direction, and whether there are
+// enough: else the difference of the medians may be chance.
+func (r *Result) clear(a, b string) bool {
 	lowA, highA := r.Bounds(a)
 	lowB, highB := r.Bounds(b)
-	return highA < lowB || highB < lowA
-}
-
-// Ratio is the goal's ratio in a result, and whether there is one: sides may be missing, or not be above Above.
-func (g Goal) Ratio(r *Result) (float64, bool) {
-	if g.To == "" {
-		return r.Median(g.Of), len(r.Samples[g.Of]) > 0
-	}
-	if len(r.Samples[g.Of]) == 0 || len(r.Samples[g.To]) == 0 || g.Above != "" && len(r.Samples[g.Above]) == 0 {
-		return 0, false
-	}
-	above := r.Median(g.Above)
-	of, to := r.Median(g.Of)-above, r.Median(g.To)-above
-	if to <= 0 {
-		return 0, false
-	}
-	return max(of, 0) / to, true
-}
-
-// Met reports whether a ratio is what it should be.
-func (g Goal) Met(ratio float64) bool {
-	return (g.AtMost == 0 || ratio <= g.AtMost) && (g.AtLeast == 0 || ratio >= g.AtLeast)
+	return min(len(r.Samples[a]), len(r.Samples[b])) >= enough && (highA < lowB || highB < lowA)
 }

@@ -11,13 +11,13 @@ import (
 
 func example() *Set {
 	s := &Set{Runs: []Run{{Started: "today", Command: "go run ./bench", Machine: "2 cores", Versions: map[string]string{Kafka: "4.4.0"}}}}
-	cpu := Result{Scenario: "p1k", What: "1 KiB <each>", Measure: "CPU", Unit: "s/GB", Goals: []Goal{
+	cpu := Result{Scenario: "p1k", What: "1 KiB <each>", Measure: "CPU", Unit: "s/GB", Scale: 1, Goals: []Goal{
 		{Of: Barnabas, To: Kafka, AtMost: 0.45}, {Of: Barnabas, To: "append", AtMost: 1.3}, {Of: Barnabas, To: Kafka, Above: "append", AtMost: 0.1},
 	}}
 	s.Add(cpu, Kafka, 2, 3, 2.5)
 	s.Add(cpu, Barnabas, 0.9, 1.1, 1)
 	s.Add(cpu, "append", 0.7, 0.6, 0.8)
-	rate := Result{Scenario: "p1k", Measure: "rate", Unit: "MB/s", More: true, Goals: []Goal{{Of: Barnabas, To: Kafka, AtLeast: 1.8}, {Of: Barnabas, AtLeast: 450}}}
+	rate := Result{Scenario: "p1k", Scale: 1, Measure: "rate", Unit: "MB/s", More: true, Goals: []Goal{{Of: Barnabas, To: Kafka, AtLeast: 1.8}, {Of: Barnabas, AtLeast: 450}}}
 	s.Add(rate, "append", 600)
 	s.Add(rate, Barnabas, 500)
 	s.Add(rate, Kafka, 400)
@@ -30,9 +30,9 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| p1k      | CPU, s/GB  | 2.50 (2.00–3.00) | 1.00 (0.90–1.10) | 0.40  | append 0.70 (0.60–0.80) |",
-		"| ≤ 0.45: met; 1.43 of append ≤ 1.30: missed; 0.17 of Kafka above append ≤ 0.10: missed |",
-		"| 1.25  | append 600 ", "≥ 1.80: missed; ≥ 450 MB/s: met", "- `p1k`: 1 KiB <each>; rounds: 3", "Kafka: 4.4.0",
+		"| p1k      | CPU, s/GB  | 2.50 (2.00–3.00) | 1.00 (0.900–1.10) | 0.400  | append 0.700 (0.600–0.800) |",
+		"| ≤ 0.45: met ~; 1.43 of append ≤ 1.3: missed ~; 0.167 of Kafka above append ≤ 0.1: missed ~ |",
+		"| 1.25 ~ | append 600 ", "≥ 1.8: too few rounds; ≥ 450 MB/s: too few rounds", "- `p1k`: 1 KiB <each>; rounds: 3", "Kafka: 4.4.0",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
@@ -64,13 +64,73 @@ func TestTheWorstStateIsTold(t *testing.T) {
 }
 
 func TestOverlapIsMarked(t *testing.T) {
-	r := &Result{Sides: []string{Kafka, Barnabas}, Samples: map[string][]float64{Kafka: {2, 3}, Barnabas: {1, 2.5}}}
-	if r.Clear(Kafka, Barnabas) || !strings.HasSuffix(r.ratio(), "~") {
+	r := &Result{Sides: []string{Kafka, Barnabas}, Samples: map[string][]float64{Kafka: {2, 3, 3}, Barnabas: {1, 1, 2.5}}}
+	if r.clear(Kafka, Barnabas) || !strings.HasSuffix(r.ratio(), "~") {
 		t.Error("overlapping samples count as clear")
 	}
 	r.Samples[Barnabas] = []float64{4, 5, 6, 7}
-	if !r.Clear(Kafka, Barnabas) || r.Median(Barnabas) != 5.5 || r.ratio() != "2.20" {
+	if !r.clear(Kafka, Barnabas) || r.Median(Barnabas) != 5.5 || r.ratio() != "1.83" {
 		t.Errorf("median %v, ratio %s", r.Median(Barnabas), r.ratio())
+	}
+	r.Samples[Kafka] = []float64{2, 3}
+	if r.clear(Kafka, Barnabas) || r.ratio() != "2.20 ~" {
+		t.Error("two rounds count as clear")
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	half, excess := Goal{Of: Barnabas, To: Kafka, AtMost: 0.5}, Goal{Of: Barnabas, To: Kafka, Above: "echo", AtMost: 0.5}
+	least, limit := Goal{Of: Barnabas, To: Kafka, AtLeast: 2}, Goal{Of: Barnabas, AtMost: 40}
+	for want, c := range map[string]struct {
+		goal                  Goal
+		kafka, barnabas, echo []float64
+	}{
+		"≤ 0.5: met":            {half, []float64{4, 4, 5}, []float64{1, 1, 2}, nil},
+		"≤ 0.5: met ~":          {half, []float64{4, 4, 5}, []float64{1, 1, 3}, nil}, // 3 / 4 is too much
+		"≤ 0.5: missed":         {half, []float64{4, 4, 5}, []float64{3, 3, 4}, nil},
+		"≤ 0.5: missed ~":       {half, []float64{4, 4, 5}, []float64{2, 3, 4}, nil}, // 2 / 5 would do
+		"≤ 0.5: too few rounds": {half, []float64{4, 4, 4}, []float64{1, 1}, nil},
+		"≥ 2: met":              {least, []float64{1, 1, 1}, []float64{2, 3, 3}, nil},
+		"≥ 2: missed":           {least, []float64{2, 2, 2}, []float64{2, 3, 3}, nil},
+		"≤ 40 MB: met ~":        {limit, nil, []float64{30, 30, 50}, nil},
+		"":                      {half, nil, []float64{1, 1, 1}, nil},
+		"≤ 0.5: no ratio, Kafka is not above 0":                        {half, []float64{0, 0, 0}, []float64{1, 1, 1}, nil},
+		"of Kafka above echo ≤ 0.5: no ratio, Kafka is not above echo": {excess, []float64{1, 1, 1}, []float64{1, 1, 1}, []float64{2, 2, 2}},
+		"0.250 of Kafka above echo ≤ 0.5: met":                         {excess, []float64{5, 5, 5}, []float64{2, 2, 2}, []float64{1, 1, 1}},
+		"0 of Kafka above echo ≤ 0.5: met ~":                           {excess, []float64{5, 5, 5}, []float64{0.5, 0.5, 4}, []float64{1, 1, 1}},
+	} {
+		r := &Result{Unit: "MB", Samples: map[string][]float64{Kafka: c.kafka, Barnabas: c.barnabas, "echo": c.echo}}
+		if got := c.goal.verdict(r); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 0.0831: "0.0831", 0.5: "0.500", 1.234: "1.23", 45.67: "45.7", 123.4: "123", 762568: "762568", 2.1e6: "2.10M"} {
+		if got := number(x); got != want {
+			t.Errorf("%v is %q", x, got)
+		}
+	}
+}
+
+func TestRunsThatDiffer(t *testing.T) {
+	s, other := example(), example()
+	other.Runs[0].Versions["commit"], s.Runs[0].Versions["commit"] = "new", "old"
+	other.Runs[0].Cold = true
+	if err := s.Merge(other); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := s.Table(&out); err != nil || !strings.Contains(out.String(), "**The runs differ.** commit: old / new; warmed up: true / false.") ||
+		!strings.Contains(out.String(), "no claim: nothing was warmed up") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	for _, r := range other.Results {
+		r.Scale = 0.2
+	}
+	if err := s.Merge(other); err == nil || len(s.Runs) != 2 {
+		t.Error("loads of different sizes were pooled")
 	}
 }
 

@@ -1,11 +1,12 @@
 package results
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,8 +18,11 @@ const (
 )
 
 // Table prints the set as a table in Markdown that can be read as it is: medians with the smallest and the largest
-// sample, the ratio to Kafka, and what became of the goals. A ratio is marked with ~ where samples overlap.
+// sample, the ratio to Kafka, and what became of the goals. A ratio is marked with ~ where samples overlap or are few.
 func (s *Set) Table(out io.Writer) error {
+	if err := s.header(out); err != nil {
+		return err
+	}
 	rows := [][]string{{"scenario", "measure", Kafka, Barnabas, "ratio", "references", "goals"}}
 	last := ""
 	for _, r := range s.Results {
@@ -29,17 +33,73 @@ func (s *Set) Table(out io.Writer) error {
 		last = r.Scenario
 		rows = append(rows, []string{name, r.measure(), r.cell(Kafka), r.cell(Barnabas), r.ratio(), r.references(), r.goals()})
 	}
-	for _, run := range s.Runs {
-		fmt.Fprintf(out, "%s: %s\n%s\n", run.Started, run.Command, run.Machine)
-		for _, name := range slices.Sorted(maps.Keys(run.Versions)) {
-			fmt.Fprintf(out, "%s: %s\n", name, run.Versions[name])
-		}
-		fmt.Fprintln(out)
-	}
 	if err := write(out, rows); err != nil {
 		return err
 	}
 	return s.states(out)
+}
+
+// header tells where and how each run was made, and in what they differ.
+func (s *Set) header(out io.Writer) error {
+	var text strings.Builder
+	for _, run := range s.Runs {
+		fmt.Fprintf(&text, "%s: %s\n%s\n", run.Started, run.Command, run.Machine)
+		for _, name := range slices.Sorted(maps.Keys(run.Versions)) {
+			fmt.Fprintf(&text, "%s: %s\n", name, run.Versions[name])
+		}
+		if run.Settings != "" {
+			fmt.Fprintf(&text, "settings: %s\n", run.Settings)
+		}
+		if limits := run.limits(); limits != "" {
+			fmt.Fprintf(&text, "no claim: %s\n", limits)
+		}
+		fmt.Fprintln(&text)
+	}
+	if differences := s.differences(); len(differences) > 0 {
+		fmt.Fprintf(&text, "**The runs differ.** %s.\n\n", strings.Join(differences, "; "))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// limits says why nothing can be claimed of a run.
+func (r Run) limits() string {
+	var all []string
+	if r.Quick {
+		all = append(all, "one quick round")
+	}
+	if r.Scale != 1 && r.Scale != 0 {
+		all = append(all, fmt.Sprintf("scale %g", r.Scale))
+	}
+	if r.Cold {
+		all = append(all, "nothing was warmed up")
+	}
+	return strings.Join(all, ", ")
+}
+
+// differences are what several runs do not have in common.
+func (s *Set) differences() []string {
+	values := map[string][]string{}
+	note := func(name, value string) {
+		if value != "" && !slices.Contains(values[name], value) {
+			values[name] = append(values[name], value)
+		}
+	}
+	for _, run := range s.Runs {
+		note("machine", run.Machine)
+		note("settings", run.Settings)
+		note("warmed up", strconv.FormatBool(!run.Cold))
+		for name, version := range run.Versions {
+			note(name, version)
+		}
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(values[name]) > 1 {
+			all = append(all, name+": "+strings.Join(values[name], " / "))
+		}
+	}
+	return all
 }
 
 // states tells what each scenario is and in which state it was measured.
@@ -106,15 +166,16 @@ func (r *Result) cell(side string) string {
 
 // ratio is Barnabas to Kafka.
 func (r *Result) ratio() string {
-	x, ok := Goal{Of: Barnabas, To: Kafka}.Ratio(r)
-	if !ok {
+	x, ok := Goal{Of: Barnabas, To: Kafka}.ratio(r)
+	switch {
+	case !ok:
 		return ""
+	case math.IsInf(x.median, 1):
+		return "none, Kafka is 0"
+	case !r.clear(Barnabas, Kafka):
+		return number(x.median) + " ~"
 	}
-	mark := ""
-	if !r.Clear(Barnabas, Kafka) {
-		mark = " ~"
-	}
-	return number(x) + mark
+	return number(x.median)
 }
 
 func (r *Result) references() string {
@@ -127,58 +188,26 @@ func (r *Result) references() string {
 	return strings.Join(cells, ", ")
 }
 
-// goals tells each goal and what became of it, as "≤ 0.45: met".
+// goals tells each goal and what became of it.
 func (r *Result) goals() string {
 	var cells []string
 	for _, g := range r.Goals {
-		x, ok := g.Ratio(r)
-		if !ok {
-			continue
+		if verdict := g.verdict(r); verdict != "" {
+			cells = append(cells, verdict)
 		}
-		var text string
-		switch {
-		case g.AtMost > 0:
-			text = "≤ " + number(g.AtMost)
-		default:
-			text = "≥ " + number(g.AtLeast)
-		}
-		if g.To == "" {
-			text = strings.TrimSpace(text + " " + r.Unit)
-		} else if g.Above != "" || g.To != Kafka {
-			text = fmt.Sprintf("%s of %s %s", number(x), cmp.Or(above(g), g.To), text)
-		}
-		if g.Met(x) {
-			text += ": met"
-		} else {
-			text += ": missed"
-		}
-		cells = append(cells, text)
 	}
 	return strings.Join(cells, "; ")
 }
 
-func above(g Goal) string {
-	if g.Above == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s above %s", g.To, g.Above)
-}
-
-// number has three significant digits.
+// number has three significant digits, or all that are before the point.
 func number(x float64) string {
 	switch {
-	case x >= 1e7:
-		return fmt.Sprintf("%.1fM", x/1e6)
+	case x == 0:
+		return "0"
 	case x >= 1e6:
-		return fmt.Sprintf("%.2fM", x/1e6)
-	case x >= 100:
-		return fmt.Sprintf("%.0f", x)
-	case x >= 10:
-		return fmt.Sprintf("%.1f", x)
-	case x >= 0.1 || x == 0:
-		return fmt.Sprintf("%.2f", x)
+		return number(x/1e6) + "M"
 	}
-	return fmt.Sprintf("%.2g", x)
+	return strconv.FormatFloat(x, 'f', max(0, 2-int(math.Floor(math.Log10(math.Abs(x))))), 64)
 }
 
 // write prints rows with aligned columns; the first is the heading.

@@ -168,6 +168,18 @@ func jarVersion(classpath, name string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), name+"-"), ".jar")
 }
 
+// Java is the version of the java command, "none" where there is none.
+func Java() string {
+	command := exec.Command("java", "-version")
+	command.Env = environment() // or the first line may be of JAVA_TOOL_OPTIONS
+	said, err := command.CombinedOutput()
+	if err != nil {
+		return "none"
+	}
+	version, _, _ := strings.Cut(string(said), "\n")
+	return version
+}
+
 // clusterID is a random one, in the form that Kafka makes them: one that begins with a dash would look like a flag.
 func clusterID() string {
 	for {

@@ -106,6 +106,12 @@ func environment() []string {
 	})
 }
 
+// Settings says in a line what servers are started with that is not a default, and that their runtimes have theirs.
+func Settings() string {
+	return fmt.Sprintf("a single node of either side has %s; Kafka has a heap of %s and the flags of its start script; %s are not passed on, so that "+
+		"collectors are at their defaults", strings.Join(SingleNode(), " "), heap, strings.Join(notPassedOn, ", "))
+}
+
 // lastWords is the end of what the server has said.
 func (s *Server) lastWords() string {
 	var said []string

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -33,6 +34,9 @@ func (s *Stage) Produce(ctx context.Context, size int, records int64, goal goals
 		return nil, err
 	}
 	m, err := perf.Produce(ctx, perf.Load{Topic: topic, Records: records, Size: size, Patience: patience}, client)
+	if err == nil && m.Records != records { // it ends early with ctx, which is no error there
+		err = fmt.Errorf("%d of %d records were acknowledged", m.Records, records)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +73,10 @@ func loadTopic(ctx context.Context, c *servers.Cluster) (string, error) {
 }
 
 // Latency writes rate records of 100 bytes a second with acks=all, each by itself, and reads them with a consumer. Times
-// count from when a record was due. The first two seconds do not count.
+// count from when a record was due. The first two seconds do not count. A record that is refused or lost is an error.
 func (s *Stage) Latency(ctx context.Context, rate float64, of time.Duration) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	c := s.cluster
 	topic, err := loadTopic(ctx, c)
 	if err != nil {
@@ -97,6 +103,9 @@ func (s *Stage) Latency(ctx context.Context, rate float64, of time.Duration) ([]
 	if err != nil {
 		return nil, err
 	}
+	if l.Lost != 0 { // those that were refused are an error already
+		return nil, fmt.Errorf("of %d records that were acknowledged %d have come", l.Acknowledged.Records, l.Received.Records)
+	}
 	elapsed := time.Since(began)
 	after, err := c.Usage()
 	if err != nil {
@@ -108,6 +117,5 @@ func (s *Stage) Latency(ctx context.Context, rate float64, of time.Duration) ([]
 	return []Figure{
 		at("p50", .5), at("p99", .99), at("p99.9", .999),
 		{Name: "CPU of the brokers", Unit: "% of a core", Value: 100 * (after.CPU - before.CPU) / elapsed.Seconds()},
-		count("records lost or failed", l.Lost+l.Failed),
 	}, nil
 }

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,7 +15,7 @@ import (
 const stopRate = 1000
 
 // Stop ends a broker in order, which leads about a third of the partitions, under an idempotent producer that writes to
-// all of them, and starts it again afterwards. The clock starts with SIGTERM.
+// all of them, and starts it again afterwards. The clock starts with SIGTERM. A record that fails is an error.
 func (s *Stage) Stop(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -26,13 +28,12 @@ func (s *Stage) Stop(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	figures, err := s.stop(ctx, id)
-	w.end()
-	if err != nil {
+	if err := errors.Join(err, w.end()); err != nil {
 		return nil, err
 	}
 	full, err := s.restore(ctx, id)
 	return slices.Concat([]Figure{count("leaders handed over", int64(leaders))}, figures, []Figure{
-		count("records acknowledged meanwhile", w.acked.Load()), count("records failed", w.failed.Load()),
+		count("records acknowledged meanwhile", w.acked.Load()),
 		seconds("slowest acknowledgement", time.Duration(w.slowest.Load())), seconds("back, every in-sync set full", full),
 	}), err
 }
@@ -55,10 +56,11 @@ func (s *Stage) stop(ctx context.Context, id int32) ([]Figure, error) {
 
 // writer is an idempotent producer that writes at a rate to all partitions of some topics.
 type writer struct {
-	client                 *kgo.Client
-	cancel                 context.CancelFunc
-	done                   chan struct{}
-	acked, failed, slowest atomic.Int64 // slowest in ns
+	client         *kgo.Client
+	cancel         context.CancelFunc
+	done           chan struct{}
+	acked, slowest atomic.Int64          // slowest in ns
+	failed         atomic.Pointer[error] // the first
 }
 
 // startWriter returns when a record has been acknowledged for each topic.
@@ -95,7 +97,7 @@ func (w *writer) write(ctx context.Context, topics []string) {
 		sent := time.Now()
 		w.client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: topics[i%len(topics)], Value: value}, func(_ *kgo.Record, err error) {
 			if err != nil {
-				w.failed.Add(1)
+				w.failed.CompareAndSwap(nil, &err)
 				return
 			}
 			w.acked.Add(1)
@@ -106,10 +108,14 @@ func (w *writer) write(ctx context.Context, topics []string) {
 	}
 }
 
-// end waits for what is under way.
-func (w *writer) end() {
+// end waits for what is under way, and returns why a record failed if one did.
+func (w *writer) end() error {
 	w.cancel()
 	<-w.done
-	_ = w.client.Flush(context.Background()) // what failed is counted
+	_ = w.client.Flush(context.Background()) // with this context it does not fail
 	w.client.Close()
+	if failed := w.failed.Load(); failed != nil {
+		return fmt.Errorf("a record of the idempotent producer failed: %w", *failed)
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/barnabas-mq/barnabas/bench/cluster"
@@ -10,11 +12,15 @@ import (
 )
 
 // clusterScenarios are three brokers on a ZooKeeper, ours beside Apache Kafka 3.9, which is the last to have one. Sides do
-// not take turns, as they would be in each other's way: each has its rounds on one cluster, after the other's has ended.
+// not take turns, as they would be in each other's way: each has its rounds on one cluster, after the other's has ended, and
+// nothing else of ours runs meanwhile.
 func clusterScenarios() []*scenario {
 	var all []*scenario
 	for _, one := range cluster.Scenarios() {
 		all = append(all, &scenario{name: one.Name, what: one.What, run: func(c *comparison, s *scenario) error {
+			if err := c.stopAll(); err != nil {
+				return err
+			}
 			for _, side := range c.chosen([]string{results.Kafka, results.Barnabas}) {
 				if err := c.runCluster(s, one, side); err != nil {
 					return err
@@ -26,22 +32,32 @@ func clusterScenarios() []*scenario {
 	return all
 }
 
+// runCluster measures one side on a cluster of its own, whose files are gone afterwards.
 func (c *comparison) runCluster(s *scenario, one cluster.Scenario, side string) (err error) {
 	three, err := c.threeBrokers(s.name, side)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, three.Stop()) }()
+	defer func() { err = errors.Join(err, three.Stop(), c.place.RemoveEnded()) }()
+	fmt.Fprintf(os.Stderr, "  starting three brokers of %s\n", side)
 	if err := three.Start(c.ctx); err != nil {
 		return err
 	}
-	round := 0
-	return one.Measure(c.ctx, three, c.rounds, c.settle, func(figures ...cluster.Figure) {
-		round++
+	before := func(round int) error {
+		if err := c.settle(); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "  round %d of %d: %s\n", round, c.rounds, side)
+		if one.WritesMuch {
+			return c.fillPageCache()
+		}
+		return nil
+	}
+	return one.Measure(c.ctx, three, c.rounds, before, func(round int, figures []cluster.Figure) {
 		for _, f := range figures {
 			m := measure{name: f.Name, unit: f.Unit, more: f.More, value: f.Value}
-			if f.AtLeast > 0 || f.AtMost > 0 {
-				m.goals = []results.Goal{{Of: results.Barnabas, To: results.Kafka, AtLeast: f.AtLeast, AtMost: f.AtMost}}
+			if f.Goal != (results.Goal{}) {
+				m.goals = []results.Goal{f.Goal}
 			}
 			c.add(s, side, round, cost{}, m)
 		}
@@ -50,16 +66,16 @@ func (c *comparison) runCluster(s *scenario, one cluster.Scenario, side string) 
 
 // threeBrokers makes the cluster of a side.
 func (c *comparison) threeBrokers(name, side string) (three *servers.Cluster, err error) {
-	folder := strings.ToLower(side) + "-" + name
+	folder, properties := strings.ToLower(side)+"-"+name, cluster.Properties()
 	switch side {
 	case results.Kafka:
-		three, err = c.place.KafkaCluster(folder, 3, cluster.Session)
+		three, err = c.place.KafkaCluster(folder, 3, properties...)
 	case results.Barnabas:
-		three, err = c.place.BarnabasCluster(folder, 3, cluster.Session)
+		three, err = c.place.BarnabasCluster(folder, 3, properties...)
 	default: // another program of ours
 		own := c.place.Program
 		c.place.Program = c.before
-		three, err = c.place.BarnabasCluster(folder, 3, cluster.Session)
+		three, err = c.place.BarnabasCluster(folder, 3, properties...)
 		c.place.Program = own
 	}
 	if err == nil {

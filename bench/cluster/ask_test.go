@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func oneBroker(t *testing.T) *Stage {
 			t.Error(err)
 		}
 	})
-	broker, err := place.Barnabas("ours", "broker.id=1")
+	broker, err := place.Barnabas("ours", append(Properties(), "broker.id=1", "log.segment.delete.delay.ms=0")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +100,36 @@ func TestWhatNeverComesSaysHowFarItCame(t *testing.T) {
 	}
 	if _, err := s.Create(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "INVALID_REPLICATION_FACTOR") {
 		t.Errorf("three replicas on one broker: %v", err)
+	}
+}
+
+func TestWhatIsDeletedLeavesNoFiles(t *testing.T) {
+	s := oneBroker(t)
+	if _, err := kadm.NewClient(s.asker.kafka).CreateTopics(t.Context(), 3, 1, nil, "gone", "gone-too", "stays"); err != nil {
+		t.Fatal(err)
+	}
+	s.asker.topics, s.asker.partitions = []string{"gone", "gone-too"}, 6
+	if _, err := s.asker.acknowledge(t.Context(), time.Now(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(s.cluster.Brokers[0].Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays := 0
+	for _, entry := range left {
+		if strings.HasPrefix(entry.Name(), "gone") {
+			t.Errorf("%s is left", entry.Name())
+		}
+		if strings.HasPrefix(entry.Name(), "stays-") {
+			stays++
+		}
+	}
+	if stays != 3 {
+		t.Errorf("%d of 3 partitions of the other topic are left", stays)
 	}
 }
 

@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"time"
+
+	"github.com/barnabas-mq/barnabas/bench/results"
+)
 
 // Figure is one result of one side in one round.
 type Figure struct {
@@ -9,8 +13,31 @@ type Figure struct {
 	// More says that more is better.
 	More  bool
 	Value float64
-	// AtLeast and AtMost are what the ratio to Kafka's should be; 0 where there is no such goal.
-	AtLeast, AtMost float64
+	// Goal is what it should be; the zero one where there is none.
+	Goal results.Goal
+}
+
+// The names of the figures that have goals.
+const (
+	produceRate = "rate"
+	brokerCPU   = "CPU of the brokers"
+	latencyP50  = "end to end, p50"
+	latencyP99  = "end to end, p99"
+	inSyncFull  = "every in-sync set full"
+	lastLeader  = "last new leader"
+	processGone = "process gone"
+)
+
+// goals are what figures should be, by their names.
+type goals map[string]results.Goal
+
+// atMost and atLeast bound a figure of Barnabas: as a ratio to that of another side, or by itself where to is "".
+func atMost(x float64, to string) results.Goal {
+	return results.Goal{Of: results.Barnabas, To: to, AtMost: x}
+}
+
+func atLeast(x float64, to string) results.Goal {
+	return results.Goal{Of: results.Barnabas, To: to, AtLeast: x}
 }
 
 func seconds(name string, d time.Duration) Figure {

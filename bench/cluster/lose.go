@@ -29,7 +29,7 @@ func (s *Stage) Lose(ctx context.Context, victim Victim) ([]Figure, error) {
 	}
 	full, err := s.restore(ctx, id)
 	return []Figure{
-		count("leaders lost", int64(leaders)), seconds("last new leader", led), seconds("acks=all everywhere", acked),
+		count("leaders lost", int64(leaders)), seconds(lastLeader, led), seconds("acks=all everywhere", acked),
 		seconds("back, every in-sync set full", full),
 	}, err
 }

@@ -5,44 +5,96 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/bench/results"
 	"github.com/barnabas-mq/barnabas/bench/servers"
 )
 
-// Session is the property that every broker has: zookeeper.session.timeout.ms. Until it is over nobody knows that a
-// broker was killed; no clock here runs before.
-const Session = "zookeeper.session.timeout.ms=6000"
+// Properties are those that every broker of either side has. Until a session is over nobody knows that its broker was
+// killed: what a loss costs is counted from there. The files of deleted topics go at once, and not a minute later, which
+// would be under somebody's measurement; log.initial.task.delay.ms is when Kafka first looks for such files.
+func Properties() []string {
+	return []string{"zookeeper.session.timeout.ms=6000", "log.segment.delete.delay.ms=500", "log.initial.task.delay.ms=500"}
+}
 
 // Scenario is one thing that is measured of a cluster.
 type Scenario struct {
 	// Name is what it is called on the command line, What says in a line what it is.
 	Name, What string
+	// WritesMuch says that a round takes so much memory for what it writes that the machine's must be in the same
+	// state before each.
+	WritesMuch bool
 
 	partitions int  // made beforehand
 	warm       bool // the first round does not count: a JVM compiles what it does often
 	round      func(context.Context, *Stage) ([]Figure, error)
+	goals      goals
 }
 
 // Scenarios are all that there are.
 func Scenarios() []Scenario {
-	lose := func(victim Victim) func(context.Context, *Stage) ([]Figure, error) {
-		return func(ctx context.Context, s *Stage) ([]Figure, error) { return s.Lose(ctx, victim) }
-	}
 	return []Scenario{
-		{"cluster-produce-1k", "1,000,000 records of 1 KiB, three replicas, acks=all, one client", 0, true, produce(1024, 1_000_000, goals{rate: 2, cpu: 1. / 3})},
-		{"cluster-produce-100", "5,000,000 records of 100 B, three replicas, acks=all, one client", 0, true, produce(100, 5_000_000, goals{rate: 1.5})},
-		{"cluster-latency", "1,000 records of 100 B a second, three replicas, acks=all, to a consumer", 0, true, latency},
-		{"cluster-idle", "1,000 partitions of three replicas, without clients", 1000, false, idle},
-		{"cluster-create", "create 1,000 partitions of three replicas", 100, true, create},
-		{"cluster-lose-1000", "kill -9 of a broker that leads a third of 1,000 partitions", 1000, true, lose(Other)},
-		{"cluster-lose-10000", "kill -9 of a broker that leads a third of 10,000 partitions", 10_000, false, lose(Other)},
-		{"cluster-lose-controller-1500", "kill -9 of the controller, which leads a third of 1,500 partitions", 1500, true, lose(Controller)},
-		{"cluster-lose-controller-10000", "kill -9 of the controller, which leads a third of 10,000 partitions", 10_000, false, lose(Controller)},
-		{"cluster-stop", "SIGTERM to a broker that leads a third of 3,000 partitions, under an idempotent producer", 3000, true, stop},
+		{
+			Name: "cluster-produce-1k", What: "1,000,000 records of 1 KiB, three replicas, acks=all, one client", WritesMuch: true, warm: true,
+			round: onItsOwn(produce(1024, 1_000_000)),
+			goals: goals{produceRate: atLeast(2, results.Kafka), brokerCPU: atMost(1./3, results.Kafka)},
+		}, {
+			Name: "cluster-produce-100", What: "5,000,000 records of 100 B, three replicas, acks=all, one client", WritesMuch: true, warm: true,
+			round: onItsOwn(produce(100, 5_000_000)),
+			goals: goals{produceRate: atLeast(1.5, results.Kafka)},
+		}, {
+			Name: "cluster-latency", What: "1,000 records of 100 B a second, three replicas, acks=all, to a consumer", warm: true,
+			round: onItsOwn(latency),
+			goals: goals{latencyP50: atMost(3, ""), latencyP99: atMost(15, "")},
+		}, {
+			Name: "cluster-idle", What: "1,000 partitions of three replicas, without clients", partitions: 1000,
+			round: idle,
+			goals: goals{brokerCPU: atMost(5, "")},
+		}, {
+			Name: "cluster-create", What: "create 1,000 partitions of three replicas", partitions: 100, warm: true,
+			round: onItsOwn(create),
+			goals: goals{inSyncFull: atMost(2, "")},
+		}, {
+			Name: "cluster-lose-1000", What: "kill -9 of a broker that leads a third of 1,000 partitions", partitions: 1000, warm: true,
+			round: lose(Other),
+			goals: goals{lastLeader: atMost(0.2, "")},
+		}, {
+			Name: "cluster-lose-10000", What: "kill -9 of a broker that leads a third of 10,000 partitions", partitions: 10_000,
+			round: lose(Other),
+			goals: goals{lastLeader: atMost(1.5, "")},
+		}, {
+			Name: "cluster-lose-controller-1500", What: "kill -9 of the controller, which leads a third of 1,500 partitions", partitions: 1500, warm: true,
+			round: lose(Controller),
+			goals: goals{lastLeader: atMost(0.5, "")},
+		}, {
+			Name: "cluster-lose-controller-10000", What: "kill -9 of the controller, which leads a third of 10,000 partitions", partitions: 10_000,
+			round: lose(Controller),
+			goals: goals{lastLeader: atMost(2, "")},
+		}, {
+			Name: "cluster-stop", What: "SIGTERM to a broker that leads a third of 3,000 partitions, under an idempotent producer", partitions: 3000, warm: true,
+			round: stop,
+			goals: goals{processGone: atMost(1, "")},
+		},
 	}
 }
 
-func produce(size int, records int64, goal goals) func(context.Context, *Stage) ([]Figure, error) {
-	return func(ctx context.Context, s *Stage) ([]Figure, error) { return s.Produce(ctx, size, records, goal) }
+// onItsOwn has each round make partitions of its own, which are deleted after it: so all rounds find the same cluster.
+func onItsOwn(round func(context.Context, *Stage) ([]Figure, error)) func(context.Context, *Stage) ([]Figure, error) {
+	return func(ctx context.Context, s *Stage) ([]Figure, error) {
+		own, err := NewStage(ctx, s.cluster)
+		if err != nil {
+			return nil, err
+		}
+		defer own.Close()
+		figures, err := round(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		return figures, own.Delete(ctx)
+	}
+}
+
+func produce(size int, records int64) func(context.Context, *Stage) ([]Figure, error) {
+	return func(ctx context.Context, s *Stage) ([]Figure, error) { return s.Produce(ctx, size, records) }
 }
 
 func latency(ctx context.Context, s *Stage) ([]Figure, error) {
@@ -51,21 +103,18 @@ func latency(ctx context.Context, s *Stage) ([]Figure, error) {
 
 func idle(ctx context.Context, s *Stage) ([]Figure, error) { return s.Idle(ctx, 30*time.Second) }
 
-func create(ctx context.Context, s *Stage) ([]Figure, error) {
-	fresh, err := NewStage(ctx, s.cluster) // that looks only at what it makes itself
-	if err != nil {
-		return nil, err
-	}
-	defer fresh.Close()
-	return fresh.Create(ctx, 1000)
+func create(ctx context.Context, s *Stage) ([]Figure, error) { return s.Create(ctx, 1000) }
+
+func lose(victim Victim) func(context.Context, *Stage) ([]Figure, error) {
+	return func(ctx context.Context, s *Stage) ([]Figure, error) { return s.Lose(ctx, victim) }
 }
 
 func stop(ctx context.Context, s *Stage) ([]Figure, error) { return s.Stop(ctx) }
 
 // Measure runs the scenario on a running cluster that nothing else was done with: it calls before ahead of every round,
-// and each with the figures of it. The rounds use the same brokers, one after the other; where the brokers are to be
-// warm, one comes before that does not count.
-func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, before func() error, each func(...Figure)) error {
+// and after with the figures of it. The rounds use the same brokers, one after the other, and count from 1; where the
+// brokers are to be warm, there is a round 0, which does not count.
+func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, before func(round int) error, after func(round int, figures []Figure)) error {
 	stage, err := NewStage(ctx, c)
 	if err != nil {
 		return err
@@ -76,20 +125,22 @@ func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, b
 			return err
 		}
 	}
+	first := 1
 	if s.warm {
-		if _, err := s.round(ctx, stage); err != nil {
-			return fmt.Errorf("before the first round: %w", err)
-		}
+		first = 0
 	}
-	for round := range rounds {
-		if err := before(); err != nil {
+	for round := first; round <= rounds; round++ {
+		if err := before(round); err != nil {
 			return err
 		}
 		figures, err := s.round(ctx, stage)
 		if err != nil {
-			return fmt.Errorf("round %d: %w", round+1, err)
+			return fmt.Errorf("round %d: %w", round, err)
 		}
-		each(figures...)
+		for i := range figures {
+			figures[i].Goal = s.goals[figures[i].Name]
+		}
+		after(round, figures)
 	}
 	return nil
 }

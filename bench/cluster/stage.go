@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -35,7 +37,7 @@ func NewStage(ctx context.Context, c *servers.Cluster) (*Stage, error) {
 	return s, nil
 }
 
-// Close closes connections; what was made stays.
+// Close closes connections; what was made stays, but for what Delete has deleted.
 func (s *Stage) Close() { s.asker.close() }
 
 // without are the brokers but one.
@@ -61,7 +63,43 @@ func (s *Stage) Create(ctx context.Context, partitions int) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Figure{seconds("request answered", answered), seconds("every in-sync set full", full), seconds("acks=all everywhere", acked)}, nil
+	return []Figure{seconds("request answered", answered), seconds(inSyncFull, full), seconds("acks=all everywhere", acked)}, nil
+}
+
+// Delete deletes the partitions that were made, and waits until no broker has a file of them, so that nobody deletes
+// while something is measured.
+func (s *Stage) Delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	admin := kadm.NewClient(s.asker.kafka)
+	admin.SetTimeoutMillis(int32(patience.Milliseconds()))
+	deleted, err := admin.DeleteTopics(ctx, s.asker.topics...)
+	if err == nil {
+		err = deleted.Error()
+	}
+	if err != nil {
+		return err
+	}
+	for _, broker := range s.cluster.Brokers {
+		for _, topic := range s.asker.topics {
+			if err := awaitNoFiles(ctx, broker, topic); err != nil {
+				return err
+			}
+		}
+	}
+	s.asker.topics, s.asker.partitions = nil, 0
+	return nil
+}
+
+// awaitNoFiles waits until a broker has no folder of a topic, under whichever name.
+func awaitNoFiles(ctx context.Context, broker *servers.Server, topic string) error {
+	return servers.Poll(ctx, 20*time.Millisecond, func() error {
+		left, err := filepath.Glob(filepath.Join(broker.Data(), topic+"-*"))
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("topic %s is deleted, and %s is still there", topic, left[0])
+		}
+		return err
+	})
 }
 
 // Victim says which broker is to be lost.

@@ -51,7 +51,7 @@ func (s *Stage) stop(ctx context.Context, id int32) ([]Figure, error) {
 	if failed := <-stopped; failed != nil {
 		return nil, failed
 	}
-	return []Figure{seconds("last new leader", led), seconds("process gone", ended)}, err
+	return []Figure{seconds(lastLeader, led), seconds(processGone, ended)}, err
 }
 
 // writer is an idempotent producer that writes at a rate to all partitions of some topics.

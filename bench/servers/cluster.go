@@ -109,7 +109,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(append(errs, c.ZooKeeper.Stop())...)
 }
 
-// Usage is the sum over the brokers; ZooKeeper is not in it, since the same one serves either side.
+// Usage is the sum over the brokers. ZooKeeper is not in it: it is the same software on either side.
 func (c *Cluster) Usage() (Usage, error) {
 	var sum Usage
 	for _, b := range c.Brokers {

@@ -8,39 +8,53 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/log"
 	"github.com/barnabas-mq/barnabas/internal/protocol"
+	"github.com/barnabas-mq/barnabas/internal/record"
 	"github.com/barnabas-mq/barnabas/internal/wire"
 )
 
 // benchWidths are how many partitions the requests of benchmarks name.
 var benchWidths = []int32{1, 8, 100}
 
-// BenchmarkDecodeProduce reads a request with a batch of 1 KiB for each partition, as produce does.
+// BenchmarkDecodeProduce reads a request with a batch of 1 KiB for each partition, as produce does: also whether one of
+// them is in a transaction.
 func BenchmarkDecodeProduce(b *testing.B) {
 	for _, version := range []int16{8, 13} {
 		for _, partitions := range benchWidths {
-			b.Run(fmt.Sprintf("version=%d/partitions=%d", version, partitions), func(b *testing.B) {
-				q := kmsg.NewPtrProduceRequest()
-				q.SetVersion(version)
-				topic := kmsg.NewProduceRequestTopic()
-				topic.Topic = "orders"
-				for number := range partitions {
-					topic.Partitions = append(topic.Partitions, kmsg.ProduceRequestTopicPartition{Partition: number, Records: make([]byte, 1<<10)})
-				}
-				q.Topics = append(q.Topics, topic)
-				body := q.AppendTo(nil)
-				r := &Request{RequestHeader: wire.RequestHeader{Version: version}, pools: newPools()}
-				b.ReportAllocs()
-				for b.Loop() {
-					p := r.pools.produces.Get().(*produce)
-					p.reset(r)
-					if err := p.request.UnsafeReadFrom(body); err != nil {
-						b.Fatal(err)
+			for name, producer := range map[string]record.BuilderOptions{"plain": {}, "idempotent": {Idempotent: true, ProducerID: 7}} {
+				b.Run(fmt.Sprintf("version=%d/partitions=%d/%s", version, partitions, name), func(b *testing.B) {
+					body := produceBody(version, partitions, producer)
+					r := &Request{RequestHeader: wire.RequestHeader{Version: version}, pools: newPools()}
+					b.ReportAllocs()
+					for b.Loop() {
+						p := r.pools.produces.Get().(*produce)
+						p.reset(r)
+						if err := p.request.UnsafeReadFrom(body); err != nil {
+							b.Fatal(err)
+						}
+						if transactional(&p.request) {
+							b.Fatal("in a transaction")
+						}
+						p.done(r)
 					}
-					p.done(r)
-				}
-			})
+				})
+			}
 		}
 	}
+}
+
+// produceBody is a request with a batch of a record of 1 KiB for each partition.
+func produceBody(version int16, partitions int32, producer record.BuilderOptions) []byte {
+	q := kmsg.NewPtrProduceRequest()
+	q.SetVersion(version)
+	topic := kmsg.NewProduceRequestTopic()
+	topic.Topic = "orders"
+	for number := range partitions {
+		batch := record.NewBuilder(producer)
+		batch.Append(1000, nil, make([]byte, 1<<10))
+		topic.Partitions = append(topic.Partitions, kmsg.ProduceRequestTopicPartition{Partition: number, Records: batch.Build()})
+	}
+	q.Topics = append(q.Topics, topic)
+	return q.AppendTo(nil)
 }
 
 // BenchmarkFetch is a whole request but for the connection: decoded, the ranges found, the answer put together.

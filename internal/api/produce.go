@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -182,9 +183,15 @@ func (a *API) refuseAll(p *produce, err error) {
 	}
 }
 
-// beginTopic adds a topic to the answer, with room for its partitions.
+// beginTopic adds a topic to the answer, with room for its partitions: that which the topic in its place had in a request
+// before.
 func (p *produce) beginTopic(t *kmsg.ProduceRequestTopic, name string) []kmsg.ProduceResponseTopicPartition {
-	answers := make([]kmsg.ProduceResponseTopicPartition, len(t.Partitions))
+	var answers []kmsg.ProduceResponseTopicPartition
+	if at := len(p.response.Topics); at < cap(p.response.Topics) {
+		answers = p.response.Topics[:at+1][at].Partitions
+	}
+	answers = slices.Grow(answers[:0], len(t.Partitions))[:len(t.Partitions)]
+	clear(answers)
 	topic := kmsg.NewProduceResponseTopic()
 	topic.Topic, topic.TopicID, topic.Partitions = name, t.TopicID, answers
 	p.response.Topics = append(p.response.Topics, topic)

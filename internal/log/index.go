@@ -153,6 +153,7 @@ func compare(a, b int64) int {
 
 // appendIndexEntries encodes entries as in the file.
 func appendIndexEntries(dst []byte, entries []indexEntry) []byte {
+	dst = slices.Grow(dst, len(entries)*indexEntrySize)
 	for _, e := range entries {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(e))
 	}

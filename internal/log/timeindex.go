@@ -3,6 +3,7 @@ package log
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 	"sort"
 
 	"github.com/barnabas-mq/barnabas/internal/record"
@@ -33,6 +34,7 @@ var noTimeEntry = timeEntry{timestamp: record.NoTimestamp}
 
 // appendTimeEntries encodes entries as in the file.
 func appendTimeEntries(dst []byte, entries []timeEntry) []byte {
+	dst = slices.Grow(dst, len(entries)*timeEntrySize)
 	for _, e := range entries {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(e.timestamp))
 		dst = binary.BigEndian.AppendUint32(dst, uint32(e.relative))

@@ -7,12 +7,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/internal/protocol"
 	"github.com/barnabas-mq/barnabas/internal/record"
 	"github.com/barnabas-mq/barnabas/internal/wire"
 )
@@ -20,20 +23,31 @@ import (
 // lengthSize is the length in front of every frame.
 const lengthSize = 4
 
+// Where a batch has its CRC, over all that is behind it, and its first sequence.
+const (
+	crcAt      = 17
+	sequenceAt = 53
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // Conn is a connection to a broker with the one request that it sends. One goroutine uses it at a time.
 //
 // The frame is made once by Prepare. A fetch session changes four bytes of it with every request, its epoch:
-// Session finds them by a value that it has put there.
+// Session finds them by a value that it has put there. An idempotent producer changes the sequence of each batch, and
+// with it the CRC.
 //
 //	length int32 | key int16 | version int16 | correlation id int32 (0) | client id | body
 type Conn struct {
 	socket       net.Conn
 	key, version int16
-	frame        []byte // with its length
-	epoch        []byte // where frame has the epoch of a fetch session; nil without one
-	next         uint32 // the epoch that comes next
-	offset       []byte // where frame has the offset to fetch from; nil for one that stays
-	at           uint64 // the offset that comes next
+	frame        []byte   // with its length
+	epoch        []byte   // where frame has the epoch of a fetch session; nil without one
+	next         uint32   // the epoch that comes next
+	offset       []byte   // where frame has the offset to fetch from; nil for one that stays
+	at           uint64   // the offset that comes next
+	sequenced    [][]byte // the batches in frame whose sequence goes on; none of who is not idempotent
+	sequence     uint32   // the sequence that comes next
 	answer       []byte
 }
 
@@ -46,13 +60,16 @@ func Dial(address string, answerMax int) (*Conn, error) {
 	return &Conn{socket: socket, answer: make([]byte, answerMax)}, nil
 }
 
+// Address is the broker's.
+func (c *Conn) Address() string { return c.socket.RemoteAddr().String() }
+
 // Close ends the connection.
 func (c *Conn) Close() error { return c.socket.Close() }
 
 // Prepare makes request the one that Do sends, in a version.
 func (c *Conn) Prepare(request kmsg.Request, version int16) {
 	request.SetVersion(version)
-	c.key, c.version, c.epoch, c.offset = request.Key(), version, nil, nil
+	c.key, c.version, c.epoch, c.offset, c.sequenced = request.Key(), version, nil, nil, nil
 	c.frame = kmsg.NewRequestFormatter(kmsg.FormatterClientID("raw")).AppendRequest(nil, request, 0)
 }
 
@@ -74,6 +91,11 @@ func (c *Conn) Send() error {
 		binary.BigEndian.PutUint64(c.offset, c.at)
 		c.at++
 	}
+	for _, batch := range c.sequenced {
+		binary.BigEndian.PutUint32(batch[sequenceAt:], c.sequence)
+		binary.BigEndian.PutUint32(batch[crcAt:], crc32.Checksum(batch[crcAt+4:], castagnoli))
+	}
+	c.sequence++
 	_, err := c.socket.Write(c.frame)
 	return err
 }
@@ -127,6 +149,39 @@ func (c *Conn) Tail(request *kmsg.FetchRequest, version int16) error {
 	return nil
 }
 
+// Produce is Prepare for a request whose batches have one record each. Those of an idempotent producer have the next
+// sequence each time that they are sent, from 0 on.
+func (c *Conn) Produce(request *kmsg.ProduceRequest, version int16) {
+	c.Prepare(request, version)
+	c.sequence = 0
+	rest := c.frame
+	for _, topic := range request.Topics {
+		for _, partition := range topic.Partitions {
+			size := len(partition.Records)
+			rest = rest[bytes.Index(rest, partition.Records):]
+			if record.Batch(rest[:size]).BaseSequence() >= 0 {
+				c.sequenced = append(c.sequenced, rest[:size])
+			}
+			rest = rest[size:]
+		}
+	}
+}
+
+// ProducerID asks for the id of an idempotent producer, in epoch 0.
+func (c *Conn) ProducerID() (protocol.ProducerID, error) {
+	request := kmsg.NewPtrInitProducerIDRequest()
+	request.ProducerID, request.ProducerEpoch = -1, -1
+	c.Prepare(request, 4)
+	var response kmsg.InitProducerIDResponse
+	if err := c.Decode(&response); err != nil {
+		return 0, err
+	}
+	if response.ErrorCode != 0 {
+		return 0, fmt.Errorf("producer id: error %d", response.ErrorCode)
+	}
+	return protocol.ProducerID(response.ProducerID), nil
+}
+
 // open begins the session of the prepared request.
 func (c *Conn) open(request *kmsg.FetchRequest, version int16) error {
 	var opened kmsg.FetchResponse
@@ -176,21 +231,31 @@ func (c *Conn) Create(name string, partitions int32) (Topic, error) {
 	return Topic{Name: name, ID: response.Topics[0].TopicID, Partitions: partitions}, nil
 }
 
-// Produce is a request with acks=all and a batch of one record of size bytes for each partition.
-func Produce(to Topic, size int) *kmsg.ProduceRequest {
+// Produce is a request with acks=all and a batch of one record for each partition, whose value is size bytes of text;
+// options say whose batches they are and how they are compressed.
+func Produce(to Topic, size int, options record.BuilderOptions) *kmsg.ProduceRequest {
 	request := kmsg.NewPtrProduceRequest()
 	request.Acks = -1
 	topic := kmsg.NewProduceRequestTopic()
 	topic.Topic, topic.TopicID = to.Name, to.ID
 	for number := range to.Partitions {
-		b := record.NewBuilder(record.BuilderOptions{ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1})
-		b.Append(time.Now().UnixMilli(), nil, make([]byte, size))
+		b := record.NewBuilder(options)
+		b.Append(time.Now().UnixMilli(), nil, text(size))
 		partition := kmsg.NewProduceRequestTopicPartition()
 		partition.Partition, partition.Records = number, b.Build()
 		topic.Partitions = append(topic.Partitions, partition)
 	}
 	request.Topics = append(request.Topics, topic)
 	return request
+}
+
+// text is something that can be compressed, as most records can.
+func text(size int) []byte {
+	var b []byte
+	for i := 0; len(b) < size; i++ {
+		b = append(strconv.AppendInt(b, int64(i), 10), ' ')
+	}
+	return b[:size]
 }
 
 // Fetch is a request without a session that reads up to bytes from each partition, from its first offset on.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/internal/record"
 	"github.com/barnabas-mq/barnabas/test/raw"
 )
 
@@ -34,13 +35,13 @@ func count(b *broker, requests, partitions int) ([]counted, error) {
 	}
 	single := topic
 	single.Partitions = 1
-	c.Prepare(raw.Produce(single, 1024), 12)
+	c.Produce(raw.Produce(single, 1024, record.BuilderOptions{}), 12)
 	produced, err := measure(b, c, "produce to 1 partition", requests, produceBudget(1))
 	if err != nil {
 		return nil, err
 	}
 	all := []counted{produced}
-	c.Prepare(raw.Produce(topic, 1024), 12)
+	c.Produce(raw.Produce(topic, 1024, record.BuilderOptions{}), 12)
 	if produced, err = measure(b, c, fmt.Sprintf("produce to %d partitions", partitions), requests, produceBudget(partitions)); err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func count(b *broker, requests, partitions int) ([]counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Prepare(raw.Produce(backlog, recordSize), 12)
+	c.Produce(raw.Produce(backlog, recordSize, record.BuilderOptions{}), 12)
 	for range batches {
 		if _, err := c.Do(); err != nil {
 			return nil, err
@@ -88,7 +89,7 @@ func tail(b *broker, c *raw.Conn, requests int) (counted, error) {
 	if err := consumer.Tail(request, 18); err != nil {
 		return counted{}, err
 	}
-	c.Prepare(raw.Produce(topic, 100), 12)
+	c.Produce(raw.Produce(topic, 100, record.BuilderOptions{}), 12)
 	size := 0
 	one := func() error {
 		if err := consumer.Send(); err != nil {

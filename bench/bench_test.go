@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestScenarios runs all that needs no Java, tiny, and looks at what was written of it.
+// TestScenarios runs scenarios of every kind for single brokers, tiny, on the sides that need no Java, and looks at what was
+// written of them.
 func TestScenarios(t *testing.T) {
 	json, svg := filepath.Join(t.TempDir(), "json"), filepath.Join(t.TempDir(), "svg")
 	err := command(context.Background(), []string{

@@ -77,11 +77,18 @@ func (c *comparison) server(side string) (*servers.Server, error) {
 		return nil, err
 	}
 	c.sides[side] = s
-	if side == echo || side == discard || !c.warmup {
+	if side == echo || !c.warmup {
 		return s, nil
 	}
 	fmt.Fprintf(os.Stderr, "  warming up %s\n", side)
-	return s, c.warmUp(s)
+	if side != discard {
+		return s, c.warmUp(s)
+	}
+	topic, err := c.writeSome(s)
+	if err != nil {
+		return nil, err
+	}
+	return s, c.dropTopic(s, topic)
 }
 
 // newServer makes a server of a side, with a folder of that name and further properties.

@@ -6,9 +6,10 @@
 //	go run ./bench -scenario p1k -quick       one small round, to see what a change does
 //	go run ./bench report FILE.json...        one table and one picture of several runs
 //
-// Each scenario runs every side once without counting, then -rounds times in turns (A B, B A, …), each time after the
-// kernel has written what is dirty. The table has medians with the smallest and the largest round. Besides Kafka and
-// Barnabas there are references: floors (bench/floor), an echo, and with -before another barnabas program.
+// A scenario runs every side once without counting, then -rounds times in turns (A B, B A, …), each time after the kernel has
+// written what is dirty. Starts and recoveries have no round that does not count, and clusters take no turns. The table has
+// medians with the smallest and the largest round. Besides Kafka and Barnabas there are references: floors (bench/floor), an
+// echo, and with -before another barnabas program.
 //
 // It needs Linux, Java 17 and Maven, which fetches Kafka's jars from Maven Central once.
 package main

@@ -18,31 +18,51 @@ import (
 // patience is how long a load may go without an acknowledgement.
 const patience = time.Minute
 
-// warmUp puts some of every kind of load on a server, whatever the scale of the run: a JVM compiles what is used, and
-// takes twice the CPU and more until it has. Both sides get it.
+// warmUp puts some of every core load on a server, whatever the scale of the run: a JVM compiles what is used, and takes
+// twice the CPU and more until it has. All sides get it that understand it: discard has nothing to read, and echo has only
+// the round of each scenario that does not count.
 func (c *comparison) warmUp(s *servers.Server) error {
-	topic, err := c.newTopic(s, 6, nil)
+	topic, err := c.writeSome(s)
 	if err != nil {
 		return err
 	}
-	loads := []struct {
-		load    perf.Load
+	if err := c.readSome(s, topic); err != nil {
+		return err
+	}
+	return c.dropTopic(s, topic)
+}
+
+// writeSome writes to a new topic.
+func (c *comparison) writeSome(s *servers.Server) (string, error) {
+	topic, err := c.newTopic(s, 6, nil)
+	if err != nil {
+		return "", err
+	}
+	for _, l := range []struct {
+		records int64
+		value   func(int64) []byte
 		options []kgo.Opt
 	}{
-		{perf.Load{Topic: topic, Records: 300_000, Value: perf.Noise(1<<10, 0), Patience: patience}, nil},
-		{perf.Load{Topic: topic, Records: 2_000_000, Value: perf.Noise(100, 0), Patience: patience}, acksOne()},
-	}
-	for _, l := range loads {
+		{300_000, perf.Noise(1<<10, 0), nil},
+		{2_000_000, perf.Noise(100, 0), acksOne()},
+		{300_000, perf.JSON(1<<10, 0), []kgo.Opt{kgo.ProducerBatchCompression(kgo.Lz4Compression())}},
+		{300_000, perf.JSON(1<<10, 0), []kgo.Opt{kgo.ProducerBatchCompression(kgo.ZstdCompression())}},
+	} {
 		producer, err := client(s, l.options...)
 		if err != nil {
-			return err
+			return "", err
 		}
-		_, err = perf.Produce(c.ctx, l.load, producer)
+		_, err = perf.Produce(c.ctx, perf.Load{Topic: topic, Records: l.records, Value: l.value, Patience: patience}, producer)
 		producer.Close()
 		if err != nil {
-			return err
+			return "", err
 		}
 	}
+	return topic, nil
+}
+
+// readSome reads a topic from its beginning, and at its tail.
+func (c *comparison) readSome(s *servers.Server, topic string) error {
 	three, closeAll, err := clients(s, 3)
 	if err != nil {
 		return err
@@ -51,10 +71,8 @@ func (c *comparison) warmUp(s *servers.Server) error {
 	if _, err := perf.Consume(c.ctx, topic, three[0]); err != nil {
 		return err
 	}
-	if _, err := perf.EndToEnd(c.ctx, perf.Stream{Topic: topic, Rate: 3000, Records: 15_000, Size: 100}, three[1], three[2]); err != nil {
-		return err
-	}
-	return c.dropTopic(s, topic)
+	_, err = perf.EndToEnd(c.ctx, perf.Stream{Topic: topic, Rate: 3000, Records: 15_000, Size: 100}, three[1], three[2])
+	return err
 }
 
 // profileAddress is where Barnabas serves profiles.

@@ -43,25 +43,37 @@ func (c *comparison) runCluster(s *scenario, one cluster.Scenario, side string) 
 	if err := three.Start(c.ctx); err != nil {
 		return err
 	}
-	before := func(round int) error {
+	return one.Measure(c.ctx, three, c.rounds, func(round int, measured func() ([]cluster.Figure, error)) error {
 		if err := c.settle(); err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "  round %d of %d: %s\n", round, c.rounds, side)
 		if one.WritesMuch {
-			return c.fillPageCache()
+			if err := c.fillPageCache(); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(os.Stderr, "  round %d of %d: %s\n", round, c.rounds, side)
+		var figures []cluster.Figure
+		k, err := c.watched(func() (err error) {
+			figures, err = measured()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, f := range figures {
+			c.add(s, side, round, k, clusterMeasure(f))
 		}
 		return nil
-	}
-	return one.Measure(c.ctx, three, c.rounds, before, func(round int, figures []cluster.Figure) {
-		for _, f := range figures {
-			m := measure{name: f.Name, unit: f.Unit, more: f.More, value: f.Value}
-			if f.Goal != (results.Goal{}) {
-				m.goals = []results.Goal{f.Goal}
-			}
-			c.add(s, side, round, cost{}, m)
-		}
 	})
+}
+
+func clusterMeasure(f cluster.Figure) measure {
+	m := measure{name: f.Name, unit: f.Unit, more: f.More, value: f.Value}
+	if f.Goal != (results.Goal{}) {
+		m.goals = []results.Goal{f.Goal}
+	}
+	return m
 }
 
 // threeBrokers makes the cluster of a side.

@@ -127,6 +127,20 @@ func (c *comparison) measure(s *servers.Server, do func() error) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
+	k, err := c.watched(do)
+	if err != nil {
+		return cost{}, err
+	}
+	end, err := s.Usage()
+	if err != nil {
+		return cost{}, err
+	}
+	k.cpu, k.rss, k.peak, k.read = end.CPU-start.CPU, end.RSS, end.Peak, end.Read-start.Read
+	return k, nil
+}
+
+// watched does something and tells how long that took and how much was dirty meanwhile, without what a server took.
+func (c *comparison) watched(do func() error) (cost, error) {
 	ctx, stop := context.WithCancel(c.ctx)
 	defer stop()
 	most := make(chan int64, 1)
@@ -137,12 +151,8 @@ func (c *comparison) measure(s *servers.Server, do func() error) (cost, error) {
 		return cost{}, err
 	}
 	k.elapsed = time.Since(began)
-	end, err := s.Usage()
-	if err != nil {
-		return cost{}, err
-	}
 	stop()
-	k.cpu, k.rss, k.peak, k.dirty, k.read = end.CPU-start.CPU, end.RSS, end.Peak, <-most, end.Read-start.Read
+	k.dirty = <-most
 	return k, nil
 }
 

@@ -111,10 +111,10 @@ func lose(victim Victim) func(context.Context, *Stage) ([]Figure, error) {
 
 func stop(ctx context.Context, s *Stage) ([]Figure, error) { return s.Stop(ctx) }
 
-// Measure runs the scenario on a running cluster that nothing else was done with: it calls before ahead of every round,
-// and after with the figures of it. The rounds use the same brokers, one after the other, and count from 1; where the
-// brokers are to be warm, there is a round 0, which does not count.
-func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, before func(round int) error, after func(round int, figures []Figure)) error {
+// Measure runs the scenario on a running cluster that nothing else was done with: it calls one for every round, which
+// has that measured when the machine is ready. The rounds use the same brokers, one after the other, and count from 1;
+// where the brokers are to be warm, there is a round 0, which does not count.
+func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, one func(round int, measured func() ([]Figure, error)) error) error {
 	stage, err := NewStage(ctx, c)
 	if err != nil {
 		return err
@@ -129,18 +129,17 @@ func (s Scenario) Measure(ctx context.Context, c *servers.Cluster, rounds int, b
 	if s.warm {
 		first = 0
 	}
-	for round := first; round <= rounds; round++ {
-		if err := before(round); err != nil {
-			return err
-		}
+	measured := func() ([]Figure, error) {
 		figures, err := s.round(ctx, stage)
-		if err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
-		}
 		for i := range figures {
 			figures[i].Goal = s.goals[figures[i].Name]
 		}
-		after(round, figures)
+		return figures, err
+	}
+	for round := first; round <= rounds; round++ {
+		if err := one(round, measured); err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
 	}
 	return nil
 }

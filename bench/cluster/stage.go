@@ -46,7 +46,7 @@ func (s *Stage) without(gone int32) []int32 {
 }
 
 // Create makes partitions of three replicas: until every broker shows all of them with a full in-sync set, and until
-// all have acknowledged a record to acks=all. The clock starts with the request.
+// all have acknowledged a record to acks=all. The clock starts before the controller is looked for, which gets the request.
 func (s *Stage) Create(ctx context.Context, partitions int) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"time"
 
@@ -10,13 +11,15 @@ import (
 
 	"github.com/barnabas-mq/barnabas/bench/results"
 	"github.com/barnabas-mq/barnabas/bench/servers"
+	"github.com/barnabas-mq/barnabas/internal/perf"
 )
 
 func processScenarios() []*scenario {
 	return []*scenario{
-		{"start", "start on an empty, formatted directory; idle; the command that lists topics; kill -9 and start on the same kernel boot", false, runStart},
-		{"recovery", "start after kill -9 with another boot id, as after a power cut, with 4 GB in 100 partitions, until each serves; from the page cache",
-			false, runRecovery},
+		{"start", "start on an empty, formatted directory; idle; the command that lists topics; " +
+			"kill -9 behind 1 GB of 1 KiB records in 6 partitions, written to the disk, and start on the same kernel boot", false, runStart},
+		{"recovery", "start after kill -9 with another boot id, as after a power cut, with 20 GB in 100 partitions, until each serves; " +
+			"from the page cache as far as that has them", false, runRecovery},
 		{"start-10000", "start with 10,000 partitions of one record each behind an orderly stop, until each serves", false, runManyPartitions},
 	}
 }
@@ -44,7 +47,7 @@ func runStart(c *comparison, s *scenario) error {
 			return err
 		}
 		c.add(s, side, round, cost{}, measures...)
-		return nil
+		return os.RemoveAll(server.Data())
 	})
 }
 
@@ -59,14 +62,17 @@ func (c *comparison) stopAll() error {
 	return c.place.RemoveEnded()
 }
 
+// milliseconds are how many have passed since.
+func milliseconds(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }
+
+// life starts a server for the first time, lets it idle, and goes on with lifeAfterKill.
 func (c *comparison) life(server *servers.Server, side string) ([]measure, error) {
 	var all []measure
-	since := func(began time.Time) float64 { return float64(time.Since(began).Microseconds()) / 1000 }
 	began := time.Now()
 	if err := server.Start(c.ctx); err != nil {
 		return nil, err
 	}
-	all = append(all, measure{name: "start to the first answer", unit: "ms", value: since(began), goals: []results.Goal{{Of: results.Barnabas, AtMost: 50}}})
+	all = append(all, measure{name: "start to the first answer", unit: "ms", value: milliseconds(began), goals: []results.Goal{{Of: results.Barnabas, AtMost: 50}}})
 	topic, err := c.newTopic(server, 6, nil)
 	if err != nil {
 		return nil, err
@@ -74,7 +80,7 @@ func (c *comparison) life(server *servers.Server, side string) ([]measure, error
 	if err := c.oneRecord(server, topic); err != nil {
 		return nil, err
 	}
-	all = append(all, measure{name: "start to the first record in a new topic", unit: "ms", value: since(began)})
+	all = append(all, measure{name: "start to the first record in a new topic", unit: "ms", value: milliseconds(began)})
 	idle, err := c.measure(server, func() error { return c.pass(c.duration(idleTime)) })
 	if err != nil {
 		return nil, err
@@ -87,20 +93,33 @@ func (c *comparison) life(server *servers.Server, side string) ([]measure, error
 		return nil, err
 	}
 	all = append(all, measure{name: "the command that lists topics", unit: "ms", value: list, goals: []results.Goal{atMost(0.02, results.Kafka)}})
+	again, err := c.lifeAfterKill(server, topic)
+	return append(all, again...), err
+}
+
+// lifeAfterKill loads a server, kills it, and starts and stops it.
+func (c *comparison) lifeAfterKill(server *servers.Server, topic string) ([]measure, error) {
+	load := writing{records: 1_000_000, size: 1 << 10, values: perf.Noise}
+	if _, _, err := load.write(c, server, topic, unprofiled); err != nil {
+		return nil, err
+	}
+	if err := c.settle(); err != nil {
+		return nil, err
+	}
 	server.Kill()
-	began = time.Now()
+	began := time.Now()
 	if err := server.Start(c.ctx); err != nil {
 		return nil, err
 	}
 	if err := c.oneRecord(server, topic); err != nil {
 		return nil, err
 	}
-	all = append(all, measure{name: "kill -9, start to the first record", unit: "ms", value: since(began), goals: []results.Goal{atMost(0.025, results.Kafka)}})
+	served := measure{name: "kill -9, start to the first record", unit: "ms", value: milliseconds(began), goals: []results.Goal{atMost(0.025, results.Kafka)}}
 	began = time.Now()
 	if err := server.Stop(); err != nil {
 		return nil, err
 	}
-	return append(all, measure{name: "orderly stop", unit: "ms", value: since(began)}), nil
+	return []measure{served, {name: "orderly stop", unit: "ms", value: milliseconds(began)}}, nil
 }
 
 // pass lets time pass.
@@ -142,5 +161,5 @@ func (c *comparison) listTopics(server *servers.Server, side string) (float64, e
 	if out, err := exec.CommandContext(c.ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("list topics: %w\n%s", err, out)
 	}
-	return float64(time.Since(began).Microseconds()) / 1000, nil
+	return milliseconds(began), nil
 }

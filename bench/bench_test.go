@@ -79,7 +79,7 @@ func TestCommandLine(t *testing.T) {
 		}
 		names[s.name] = true
 	}
-	if core, err := choose("core"); err != nil || len(core) != 8 {
+	if core, err := choose("core"); err != nil || len(core) != 9 {
 		t.Errorf("%d core loads, %v", len(core), err)
 	}
 	for _, bad := range [][]string{{"-scenario", "nothing"}, {"-rounds", "0"}, {"p1k"}, {"report"}, {"report", "/nowhere"}, {"-before", "/nowhere"}, {"-sides", "before"}} {

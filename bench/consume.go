@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/barnabas-mq/barnabas/bench/results"
 	"github.com/barnabas-mq/barnabas/bench/servers"
 	"github.com/barnabas-mq/barnabas/internal/perf"
@@ -12,8 +10,6 @@ import (
 type reading struct {
 	backlog   writing
 	sides     []string
-	clients   int
-	options   []kgo.Opt
 	perRecord bool
 	cpu, rate []results.Goal
 }
@@ -21,16 +17,16 @@ type reading struct {
 func consumeScenarios() []*scenario {
 	sides := []string{results.Kafka, results.Barnabas, floored}
 	backlog := func(records int64, size int) writing {
-		return writing{records: records, size: size, partitions: 6, clients: 1, values: perf.Noise, options: acksOne()}
+		return writing{records: records, size: size, partitions: 6, values: perf.Noise, options: acksOne()}
 	}
 	return []*scenario{
 		{"c1k", "catch up on 2 GB of 1 KiB records in 6 partitions, from the page cache", true, reading{
-			backlog: backlog(2_000_000, 1<<10), sides: sides, clients: 1,
+			backlog: backlog(2_000_000, 1<<10), sides: sides,
 			cpu:  []results.Goal{atMost(0.75, results.Kafka), atMost(1.2, floored)},
 			rate: []results.Goal{atLeast(1.2, results.Kafka), atLeast(0.85, floored)},
 		}.run},
 		{"c100", "catch up on 10,000,000 records of 100 B in 6 partitions, from the page cache", true, reading{
-			backlog: backlog(10_000_000, 100), sides: sides, clients: 1, perRecord: true,
+			backlog: backlog(10_000_000, 100), sides: sides, perRecord: true,
 			cpu:  []results.Goal{atMost(0.75, results.Kafka), atMost(1.2, floored)},
 			rate: []results.Goal{atLeast(1.2, results.Kafka), atLeast(0.85, floored)},
 		}.run},
@@ -42,7 +38,7 @@ func (r reading) run(c *comparison, s *scenario) error {
 	topics := map[string]string{}
 	err := c.inTurns(r.sides, func(side string, server *servers.Server, round int) error {
 		if topics[side] == "" {
-			topic, err := c.newTopic(server, r.backlog.partitions, r.backlog.configs)
+			topic, err := c.newTopic(server, r.backlog.partitions, nil)
 			if err != nil {
 				return err
 			}
@@ -54,15 +50,15 @@ func (r reading) run(c *comparison, s *scenario) error {
 				return err
 			}
 		}
-		readers, closeAll, err := clients(server, r.clients, r.options...)
+		reader, err := client(server)
 		if err != nil {
 			return err
 		}
-		defer closeAll()
+		defer reader.Close()
 		var measured *perf.Measured
 		k, err := c.measure(server, func() error {
 			return c.profiled(s, side, round)(func() (err error) {
-				measured, err = perf.Consume(c.ctx, topics[side], readers...)
+				measured, err = perf.Consume(c.ctx, topics[side], reader)
 				return err
 			})
 		})

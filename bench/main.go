@@ -1,7 +1,7 @@
 // Command bench compares Barnabas with Apache Kafka on the machine that it runs on: the same loads by the same generator
 // (that of "barnabas perf") on both, in turns, with what each takes read from /proc.
 //
-//	go run ./bench                            the eight core loads, about 15 minutes
+//	go run ./bench                            the nine core loads, about 15 minutes
 //	go run ./bench -scenario p1k,c1k          some scenarios; -scenario all; -list tells what there is
 //	go run ./bench -scenario p1k -quick       one small round, to see what a change does
 //	go run ./bench report FILE.json...        one table and one picture of several runs

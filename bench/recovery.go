@@ -16,11 +16,15 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/perf"
 )
 
-// recoveryPartitions share what is to be recovered.
-const recoveryPartitions = 100
+// recoveryPartitions share recoveryRecords of 1 KiB, which are to be recovered.
+const recoveryPartitions, recoveryRecords = 100, 20_000_000
 
-// runRecovery fills servers of its own, and kills and starts them. The files are in the page cache, on both sides.
+// runRecovery fills servers of its own, and kills and starts them. The files of both sides together may be more than the
+// page cache holds: how much came from the disk is among what is told.
 func runRecovery(c *comparison, s *scenario) error {
+	if err := c.needDisk(int64(len(c.chosen([]string{results.Kafka, results.Barnabas}))) * c.size(recoveryRecords) * 1125); err != nil {
+		return err
+	}
 	if err := c.stopAll(); err != nil {
 		return err
 	}
@@ -38,7 +42,7 @@ func runRecovery(c *comparison, s *scenario) error {
 		if topics[side], err = c.newTopic(server, recoveryPartitions, nil); err != nil {
 			return err
 		}
-		load := writing{records: 4_000_000, size: 1 << 10, clients: 1, values: perf.Noise, options: []kgo.Opt{kgo.RecordPartitioner(kgo.RoundRobinPartitioner())}}
+		load := writing{records: recoveryRecords, size: 1 << 10, values: perf.Noise, options: []kgo.Opt{kgo.RecordPartitioner(kgo.RoundRobinPartitioner())}}
 		if _, _, err := load.write(c, server, topics[side], unprofiled); err != nil {
 			return err
 		}
@@ -69,6 +73,7 @@ func runRecovery(c *comparison, s *scenario) error {
 		c.add(s, side, round, cost{},
 			measure{name: "start until the last partition serves", unit: "s", value: took, goals: []results.Goal{atMost(0.2, results.Kafka)}},
 			measure{name: "broker CPU", unit: "s", value: u.CPU},
+			measure{name: "read from a disk", unit: "MB", value: float64(u.Read) / 1e6},
 			measure{name: "memory, peak", unit: "MB", value: float64(u.Peak) / 1e6})
 		return nil
 	})

@@ -107,7 +107,7 @@ func (c *comparison) newServer(side, name string, properties ...string) (s *serv
 		s, err = c.place.Barnabas(name, properties...)
 		c.place.Program = own
 	default:
-		s, err = c.place.Other(name, "bench/floor", func(address, data string) []string { return floorCommand(side, address, data) })
+		s, err = c.place.Other(name, func(address, data string) []string { return floorCommand(side, address, data) })
 	}
 	if err == nil {
 		c.set.Runs[0].Versions[side] = s.Version

@@ -120,18 +120,21 @@ func (s *Set) Add(like Result, side string, samples ...float64) {
 	r := s.find(like)
 	if !slices.Contains(r.Sides, side) {
 		r.Sides = append(r.Sides, side)
-		slices.SortFunc(r.Sides, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+		slices.SortFunc(r.Sides, compareSides)
 	}
 	r.Samples[side] = append(r.Samples[side], samples...)
 	r.State.add(like.State)
 }
 
-// rank orders sides, whichever was measured first: Kafka, Barnabas, references.
-func rank(side string) int {
-	if i := slices.Index([]string{Kafka, Barnabas}, side); i >= 0 {
-		return i
+// compareSides orders sides, whichever was measured first: Kafka, Barnabas, references.
+func compareSides(a, b string) int {
+	rank := func(side string) int {
+		if i := slices.Index([]string{Kafka, Barnabas}, side); i >= 0 {
+			return i
+		}
+		return 2
 	}
-	return 2
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
 // Merge adds what another set has: further results, and further samples of those that are here. It refuses samples of a

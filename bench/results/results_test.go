@@ -10,7 +10,7 @@ import (
 )
 
 func example() *Set {
-	s := &Set{Runs: []Run{{Started: "today", Command: "go run ./bench", Machine: "2 cores", Versions: map[string]string{Kafka: "4.4.0"}}}}
+	s := &Set{Runs: []Run{{Started: "today", Command: "go run ./bench", Machine: "2 cores", Versions: map[string]string{Kafka: "4.4.0", "commit": "1a2b3c"}}}}
 	cpu := Result{Scenario: "p1k", What: "1 KiB <each>", Measure: "CPU", Unit: "s/GB", Scale: 1, Goals: []Goal{
 		{Of: Barnabas, To: Kafka, AtMost: 0.45}, {Of: Barnabas, To: "append", AtMost: 1.3}, {Of: Barnabas, To: Kafka, Above: "append", AtMost: 0.1},
 	}}
@@ -32,7 +32,7 @@ func TestTable(t *testing.T) {
 	for _, want := range []string{
 		"| p1k      | CPU, s/GB  | 2.50 (2.00–3.00) | 1.00 (0.900–1.10) | 0.400  | append 0.700 (0.600–0.800) |",
 		"| ≤ 0.45: met ~; 1.43 of append ≤ 1.3: missed ~; 0.167 of Kafka above append ≤ 0.1: missed ~ |",
-		"| 1.25 ~ | append 600 ", "≥ 1.8: too few rounds; ≥ 450 MB/s: too few rounds", "- `p1k`: 1 KiB <each>; rounds: 3", "Kafka: 4.4.0",
+		"| 1.25 ~ | append 600 ", "≥ 1.8: too few rounds; ≥ 450 MB/s: too few rounds", "- `p1k`: 1 KiB <each>; rounds: 3", "Kafka: 4.4.0", "today, commit 1a2b3c: go run ./bench\nKafka: 4.4.0\nmachine: 2 cores\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
@@ -122,7 +122,7 @@ func TestRunsThatDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := s.Table(&out); err != nil || !strings.Contains(out.String(), "**The runs differ.** commit: old / new; warmed up: true / false.") ||
+	if err := s.Table(&out); err != nil || !strings.Contains(out.String(), "The runs differ in commit: old / new; warmed up: true / false.") ||
 		!strings.Contains(out.String(), "no claim: nothing was warmed up") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
@@ -177,5 +177,13 @@ func TestPlotIsXML(t *testing.T) {
 	}
 	if bars != 6 {
 		t.Errorf("%d bars for 6 medians", bars)
+	}
+	for _, want := range []string{"Kafka: 4.4.0", "today, commit 1a2b3c: go run ./bench", "2 cores", ">≤ 0.45: met ~<", "(more is better)", "(× 0.400)", ">append<"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+	if goals := strings.Count(out.String(), `stroke-width="2"`); goals != 4 { // one of the five lies beyond all bars
+		t.Errorf("%d marks of goals", goals)
 	}
 }

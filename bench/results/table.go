@@ -20,7 +20,7 @@ const (
 // Table prints the set as a table in Markdown that can be read as it is: medians with the smallest and the largest
 // sample, the ratio to Kafka, and what became of the goals. A ratio is marked with ~ where samples overlap or are few.
 func (s *Set) Table(out io.Writer) error {
-	if err := s.header(out); err != nil {
+	if _, err := io.WriteString(out, s.head()); err != nil {
 		return err
 	}
 	rows := [][]string{{"scenario", "measure", Kafka, Barnabas, "ratio", "references", "goals"}}
@@ -39,27 +39,29 @@ func (s *Set) Table(out io.Writer) error {
 	return s.states(out)
 }
 
-// header tells where and how each run was made, and in what they differ.
-func (s *Set) header(out io.Writer) error {
+// head tells how each run was made, what they have in common, and in what they differ.
+func (s *Set) head() string {
 	var text strings.Builder
 	for _, run := range s.Runs {
-		fmt.Fprintf(&text, "%s: %s\n%s\n", run.Started, run.Command, run.Machine)
-		for _, name := range slices.Sorted(maps.Keys(run.Versions)) {
-			fmt.Fprintf(&text, "%s: %s\n", name, run.Versions[name])
-		}
-		if run.Settings != "" {
-			fmt.Fprintf(&text, "settings: %s\n", run.Settings)
-		}
+		fmt.Fprintf(&text, "%s, commit %s: %s\n", run.Started, run.Versions["commit"], run.Command)
 		if limits := run.limits(); limits != "" {
 			fmt.Fprintf(&text, "no claim: %s\n", limits)
 		}
-		fmt.Fprintln(&text)
 	}
-	if differences := s.differences(); len(differences) > 0 {
-		fmt.Fprintf(&text, "**The runs differ.** %s.\n\n", strings.Join(differences, "; "))
+	var differences []string
+	for _, a := range s.attributes() {
+		switch {
+		case len(a.values) > 1:
+			differences = append(differences, a.name+": "+strings.Join(a.values, " / "))
+		case a.name != "commit" && a.name != "warmed up": // they are with each run
+			fmt.Fprintf(&text, "%s: %s\n", a.name, a.values[0])
+		}
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	if len(differences) > 0 {
+		fmt.Fprintf(&text, "\nThe runs differ in %s.\n", strings.Join(differences, "; "))
+	}
+	text.WriteByte('\n')
+	return text.String()
 }
 
 // limits says why nothing can be claimed of a run.
@@ -77,8 +79,14 @@ func (r Run) limits() string {
 	return strings.Join(all, ", ")
 }
 
-// differences are what several runs do not have in common.
-func (s *Set) differences() []string {
+// attribute is something that runs may have in common.
+type attribute struct {
+	name   string
+	values []string
+}
+
+// attributes are those of all runs, each with its different values.
+func (s *Set) attributes() []attribute {
 	values := map[string][]string{}
 	note := func(name, value string) {
 		if value != "" && !slices.Contains(values[name], value) {
@@ -93,11 +101,9 @@ func (s *Set) differences() []string {
 			note(name, version)
 		}
 	}
-	var all []string
+	var all []attribute
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if len(values[name]) > 1 {
-			all = append(all, name+": "+strings.Join(values[name], " / "))
-		}
+		all = append(all, attribute{name, values[name]})
 	}
 	return all
 }
@@ -111,19 +117,24 @@ func (s *Set) states(out io.Writer) error {
 			continue
 		}
 		told[r.Scenario] = true
-		samples := 0
-		for _, x := range r.Samples {
-			samples = max(samples, len(x))
-		}
-		text := fmt.Sprintf("- `%s`: %s; rounds: %d", r.Scenario, r.What, samples)
-		if state := s.worst(r.Scenario).String(); state != "" {
-			text += "; " + state
-		}
-		if _, err := fmt.Fprintln(out, text); err != nil {
+		if _, err := fmt.Fprintf(out, "- `%s`: %s\n", r.Scenario, s.about(r)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// about tells what the scenario of a result is, how many rounds it had, and in which state.
+func (s *Set) about(r *Result) string {
+	rounds := 0
+	for _, x := range r.Samples {
+		rounds = max(rounds, len(x))
+	}
+	text := fmt.Sprintf("%s; rounds: %d", r.What, rounds)
+	if state := s.worst(r.Scenario).String(); state != "" {
+		text += "; " + state
+	}
+	return text
 }
 
 // worst is the state of the measure of a scenario that had most rounds above the threshold, or most that was dirty: some

@@ -64,13 +64,14 @@ func (p *Place) Kafka(name string, properties ...string) (*Server, error) {
 	return s, nil
 }
 
-// Other is any other server: arguments are its command line, given the address and the folder of its data.
-func (p *Place) Other(name, version string, arguments func(address, data string) []string) (*Server, error) {
+// Other is any other server, which has no version: arguments are its command line, given the address and the folder of its
+// data.
+func (p *Place) Other(name string, arguments func(address, data string) []string) (*Server, error) {
 	s, err := p.server(name)
 	if err != nil {
 		return nil, err
 	}
-	s.Version, s.answers, s.arguments = version, answersAnything, arguments(s.Address, s.Data())
+	s.answers, s.arguments = answersAnything, arguments(s.Address, s.Data())
 	return s, nil
 }
 

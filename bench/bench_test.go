@@ -56,8 +56,11 @@ func TestScenarios(t *testing.T) {
 	if info, err := os.Stat(svg); err != nil || info.Size() == 0 {
 		t.Errorf("picture: %v", err)
 	}
-	if err := command(context.Background(), []string{"report", json, json}); err != nil {
+	if err := command(context.Background(), []string{"report", json}); err != nil {
 		t.Error(err)
+	}
+	if err := command(context.Background(), []string{"report", json, json}); err == nil {
+		t.Error("a run counts twice")
 	}
 }
 

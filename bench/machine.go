@@ -19,10 +19,10 @@ import (
 // machine describes what this runs on, in a line.
 func machine(dir string) string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	fs, _ := exec.Command("stat", "-f", "-c", "%T", dir).Output()
+	fs, _ := exec.Command("df", "--output=fstype", dir).Output() // a heading, and the name
 	total, _ := memory("MemTotal")
 	return fmt.Sprintf("%s, %d cores, %.1f GB of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
-		float64(total)/1e9, strings.TrimSpace(string(kernel)), cmp.Or(strings.TrimSpace(string(fs)), "unknown file system"))
+		float64(total)/1e9, strings.TrimSpace(string(kernel)), cmp.Or(strings.TrimSpace(strings.TrimPrefix(string(fs), "Type")), "unknown file system"))
 }
 
 // commit names what is checked out, with "-dirty" where that has been changed.

@@ -137,9 +137,15 @@ func compareSides(a, b string) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
-// Merge adds what another set has: further results, and further samples of those that are here. It refuses samples of a
-// scenario that was measured at another scale: they are of another load.
+// Merge adds what another set has: further results, and further samples of those that are here. It refuses a run that is
+// here, whose samples would count twice, and samples of a scenario that was measured at another scale, which are of another
+// load.
 func (s *Set) Merge(other *Set) error {
+	for _, run := range other.Runs {
+		if slices.ContainsFunc(s.Runs, func(own Run) bool { return own.Started == run.Started && own.Command == run.Command }) {
+			return fmt.Errorf("the run of %s is there twice", run.Started)
+		}
+	}
 	for _, r := range other.Results {
 		for _, own := range s.Results {
 			if own.Scenario == r.Scenario && own.Scale != r.Scale {

@@ -117,7 +117,7 @@ func TestNumbers(t *testing.T) {
 func TestRunsThatDiffer(t *testing.T) {
 	s, other := example(), example()
 	other.Runs[0].Versions["commit"], s.Runs[0].Versions["commit"] = "new", "old"
-	other.Runs[0].Cold = true
+	other.Runs[0].Cold, other.Runs[0].Started = true, "yesterday"
 	if err := s.Merge(other); err != nil {
 		t.Fatal(err)
 	}
@@ -126,10 +126,11 @@ func TestRunsThatDiffer(t *testing.T) {
 		!strings.Contains(out.String(), "no claim: nothing was warmed up") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
+	other.Runs[0].Started = "tomorrow"
 	for _, r := range other.Results {
 		r.Scale = 0.2
 	}
-	if err := s.Merge(other); err == nil || len(s.Runs) != 2 {
+	if err := s.Merge(other); err == nil || !strings.Contains(err.Error(), "scale") || len(s.Runs) != 2 {
 		t.Error("loads of different sizes were pooled")
 	}
 }
@@ -137,6 +138,7 @@ func TestRunsThatDiffer(t *testing.T) {
 func TestFilesAreMerged(t *testing.T) {
 	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	other := example()
+	other.Runs[0].Started = "yesterday"
 	other.Results = other.Results[1:]
 	other.Add(Result{Scenario: "c1k", Measure: "CPU"}, Kafka, 1)
 	if err := errors.Join(example().Write(a), other.Write(b)); err != nil {
@@ -151,6 +153,9 @@ func TestFilesAreMerged(t *testing.T) {
 	}
 	if len(s.Results[0].Goals) != 3 || s.Results[1].Unit != "MB/s" || !s.Results[1].More {
 		t.Errorf("%+v", s.Results[0])
+	}
+	if _, err := Read(a, b, a); err == nil {
+		t.Error("a run counts twice")
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a file that is not there was read")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/bench/cluster"
 	"github.com/barnabas-mq/barnabas/bench/results"
 	"github.com/barnabas-mq/barnabas/bench/servers"
 )
@@ -35,8 +36,9 @@ func compare(ctx context.Context, o *options) error {
 	c := &comparison{options: o, ctx: ctx, place: place, sides: map[string]*servers.Server{}, set: &results.Set{}}
 	c.set.Runs = []results.Run{{
 		Started: time.Now().UTC().Format(time.RFC3339), Command: commandLine(), Machine: machine(place.Dir),
-		Versions: map[string]string{"commit": commit(place.Root), "Go": runtime.Version(), "Java": servers.Java()}, Settings: servers.Settings(),
-		Scale: o.scale, Quick: o.quick, Cold: !o.warmup,
+		Versions: map[string]string{"commit": commit(place.Root), "Go": runtime.Version(), "Java": servers.Java()},
+		Settings: servers.Settings() + "; each broker of a cluster has " + strings.Join(cluster.Properties(), " "),
+		Scale:    o.scale, Quick: o.quick, Cold: !o.warmup,
 	}}
 	var errs []error
 	for _, s := range o.scenarios {

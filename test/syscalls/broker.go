@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,9 +18,14 @@ import (
 // startLimit is how long a start may take; under strace it takes longer than otherwise.
 const startLimit = 3 * time.Minute
 
-// unsteady are the system calls that depend on the scheduling of the machine, as strace names them.
-const unsteady = "futex,epoll_wait,epoll_pwait,epoll_ctl,eventfd2,nanosleep,clock_nanosleep,sched_yield,madvise,mmap,munmap," +
-	"tgkill,getpid,sched_getaffinity,rt_sigreturn,rt_sigprocmask,sigaltstack,clone,clone3,gettid,prctl,timer_settime,restart_syscall,set_robust_list,rseq,mprotect,pipe2,waitid"
+// unsteady are the system calls of Go's scheduler and collector, as strace names them, which depend on the machine and on
+// what else it does. Nothing else is left out.
+//
+//	futex, epoll_*, nanosleep, sched_yield            threads that wait, and that look for work
+//	tgkill, getpid, rt_sigreturn, restart_syscall     goroutines that are stopped by a signal, for others or a collection
+//	madvise, sched_getaffinity                        memory given back; a look at the processors, now and then
+const unsteady = "futex,epoll_wait,epoll_pwait,epoll_ctl,nanosleep,sched_yield," +
+	"tgkill,getpid,rt_sigreturn,restart_syscall,madvise,sched_getaffinity"
 
 // broker is a broker under strace.
 type broker struct {
@@ -101,21 +107,13 @@ func (b *broker) mark() {
 // calls counts system calls by name.
 type calls map[string]int
 
-func (c calls) total() int {
-	sum := 0
-	for _, n := range c {
-		sum += n
-	}
-	return sum
-}
-
 // String lists the calls, the most frequent first.
 func (c calls) String() string {
 	var names []string
 	for name := range c {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return c[b] - c[a] })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(c[b]-c[a], cmp.Compare(a, b)) })
 	var text []string
 	for _, name := range names {
 		text = append(text, fmt.Sprintf("%s %d", name, c[name]))
@@ -123,53 +121,84 @@ func (c calls) String() string {
 	return strings.Join(text, ", ")
 }
 
-// since counts the calls since the mark, and the bytes that sendfile moved. The last call of the last request
-// may be missing: strace writes its line when the answer is already here.
-func (b *broker) since() (made calls, sendfile int64, err error) {
+// since counts the calls since the mark; those on files that move something else than a batch of that size are apart, and so
+// is what found nothing. It tells the bytes that sendfile moved. The last call of the last request may be missing: strace
+// writes its line when the answer is already here.
+func (b *broker) since(batch int64) (made, vain calls, sendfile int64, err error) {
 	text, err := os.ReadFile(b.trace)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
-	made = calls{}
+	made, vain = calls{}, calls{}
 	for line := range bytes.Lines(text[b.from:]) {
-		name, ended, result := parse(string(line))
-		if name == "" {
-			continue
+		c, ok := parse(string(line))
+		switch {
+		case !ok:
+		case c.again:
+			vain[c.name]++
+		default:
+			made[c.kind(batch)]++
 		}
-		if ended {
-			made[name]++
-		}
-		if name == "sendfile" && result > 0 {
-			sendfile += result
+		if c.name == "sendfile" {
+			sendfile += max(c.result, 0)
 		}
 	}
-	return made, sendfile, nil
+	return made, vain, sendfile, nil
+}
+
+// call is a system call that has ended.
+type call struct {
+	name          string
+	asked, result int64 // asked is the last argument, where that is a number
+	again         bool  // EAGAIN: there was nothing to read, or no room to write
+}
+
+// eventSize is what the runtime writes and reads to wake who waits in epoll; no answer is that short.
+const eventSize = 8
+
+// kind is the call's name, with what makes it another one than a request's.
+func (c *call) kind(batch int64) string {
+	switch {
+	case (c.name == "pwrite64" || c.name == "pread64") && c.result != batch:
+		return c.name + " of no batch"
+	case c.name == "sendfile" && c.result < c.asked:
+		return c.name + " in part"
+	case (c.name == "write" || c.name == "read") && c.result == eventSize:
+		return c.name + " of an event"
+	}
+	return c.name
 }
 
 // parse reads a line of strace, such as
 //
 //	4711 pwrite64(12, "..."..., 1024, 0) = 1024
 //	4711 write(3, "..." <unfinished ...>
-//	4711 <... write resumed>) = 12
+//	4711 <... write resumed>, 12) = 12
+//	4711 recvmsg(9, {...}, 0) = -1 EAGAIN (Resource temporarily unavailable)
 //
-// A call counts when it ends.
-func parse(line string) (name string, ended bool, result int64) {
+// A call counts when it ends; ok is false for a line that ends none.
+func parse(line string) (c call, ok bool) {
 	if !strings.HasSuffix(line, "\n") {
-		return "", false, 0 // the rest is still to come
+		return c, false // the rest is still to come
 	}
 	_, line, _ = strings.Cut(strings.TrimSpace(line), " ")
 	line = strings.TrimSpace(line)
 	if rest, resumed := strings.CutPrefix(line, "<... "); resumed {
-		name, _, _ = strings.Cut(rest, " ")
+		c.name, _, _ = strings.Cut(rest, " ")
 	} else {
-		name, _, _ = strings.Cut(line, "(")
+		c.name, _, _ = strings.Cut(line, "(")
 	}
-	if name == "" || name[0] < 'a' || name[0] > 'z' || strings.HasSuffix(line, "<unfinished ...>") {
-		return name, false, 0 // a call that goes on, or the end of a thread
+	if c.name == "" || c.name[0] < 'a' || c.name[0] > 'z' || strings.HasSuffix(line, "<unfinished ...>") {
+		return call{}, false // a call that goes on, or the end of a thread
 	}
-	if at := strings.LastIndex(line, " = "); at >= 0 {
-		number, _, _ := strings.Cut(line[at+3:], " ")
-		result, _ = strconv.ParseInt(number, 10, 64)
+	at := strings.LastIndex(line, " = ")
+	if at < 0 {
+		return c, true
 	}
-	return name, true, result
+	result, failure, _ := strings.Cut(line[at+len(" = "):], " ")
+	c.result, _ = strconv.ParseInt(result, 10, 64)
+	c.again = strings.HasPrefix(failure, "EAGAIN")
+	arguments := strings.TrimSuffix(strings.TrimSpace(line[:at]), ")")
+	c.asked, _ = strconv.ParseInt(arguments[strings.LastIndexAny(arguments, " ")+1:], 10, 64)
+	return c, true
 }

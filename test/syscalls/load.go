@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -9,18 +10,35 @@ import (
 	"github.com/barnabas-mq/barnabas/test/raw"
 )
 
+// kind is a kind of request, and its budget.
+type kind struct {
+	name string
+	// exact is what each request makes, no more and no less; looks is how many reads of it may find nothing.
+	exact calls
+	looks int
+	// batches is how many batches a request writes or reads, of which one to write has batch bytes.
+	batches int
+	batch   int64
+}
+
 // counted is what one kind of request cost.
 type counted struct {
-	name     string
+	kind
 	requests int
-	budget   float64
-	calls    calls
+	// made are the calls that did something, vain those that did not.
+	made, vain calls
 	// records are the bytes of records that all answers but the last held, viaSendfile those that never came to user space;
 	// both 0 where that does not matter.
 	records, viaSendfile int64
 }
 
-func (c *counted) each() float64 { return float64(c.calls.total()) / float64(c.requests) }
+// session is what the counts are made with.
+type session struct {
+	broker   *broker
+	conn     *raw.Conn
+	requests int
+	all      []counted
+}
 
 // count runs every kind of request against the broker.
 func count(b *broker, requests, partitions int) ([]counted, error) {
@@ -29,157 +47,158 @@ func count(b *broker, requests, partitions int) ([]counted, error) {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
-	topic, err := c.Create("orders", int32(partitions))
+	s := &session{broker: b, conn: c, requests: requests}
+	if err := errors.Join(s.produce(partitions), s.tail(), s.fetch(partitions)); err != nil {
+		return nil, err
+	}
+	return s.all, nil
+}
+
+// produce counts requests to produce.
+func (s *session) produce(partitions int) error {
+	topic, err := s.conn.Create("orders", int32(partitions))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	single := topic
-	single.Partitions = 1
-	c.Produce(raw.Produce(single, 1024, record.BuilderOptions{}), 12)
-	produced, err := measure(b, c, "produce to 1 partition", requests, produceBudget(1))
+	id, err := s.conn.ProducerID()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all := []counted{produced}
-	c.Produce(raw.Produce(topic, 1024, record.BuilderOptions{}), 12)
-	if produced, err = measure(b, c, fmt.Sprintf("produce to %d partitions", partitions), requests, produceBudget(partitions)); err != nil {
-		return nil, err
-	}
-	all = append(all, produced)
-	tailed, err := tail(b, c, requests)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, tailed)
-	backlog, err := c.Create("backlog", int32(partitions))
-	if err != nil {
-		return nil, err
-	}
-	c.Produce(raw.Produce(backlog, recordSize, record.BuilderOptions{}), 12)
-	for range batches {
-		if _, err := c.Do(); err != nil {
-			return nil, err
+	for _, one := range []struct {
+		name       string
+		partitions int
+		options    record.BuilderOptions
+	}{
+		{"produce", 1, record.BuilderOptions{}},
+		{"produce", partitions, record.BuilderOptions{}},
+		{"produce, idempotent,", partitions, record.BuilderOptions{Idempotent: true, ProducerID: id}},
+		{"produce, lz4,", 1, record.BuilderOptions{Codec: record.Lz4}},
+		{"produce, zstd,", 1, record.BuilderOptions{Codec: record.Zstd}},
+	} {
+		topic.Partitions = int32(one.partitions)
+		request := raw.Produce(topic, 1024, one.options)
+		k := kind{name: fmt.Sprintf("%s to %d partition(s)", one.name, one.partitions), exact: produceBudget(one.partitions), batches: one.partitions}
+		k.batch = int64(len(request.Topics[0].Partitions[0].Records))
+		s.conn.Produce(request, 12)
+		var answer kmsg.ProduceResponse
+		if err := s.conn.Decode(&answer); err != nil {
+			return err
+		}
+		if code := answer.Topics[0].Partitions[0].ErrorCode; code != 0 {
+			return fmt.Errorf("%s: error %d", k.name, code)
+		}
+		if err := s.measure(k, 0, s.conn.Do); err != nil {
+			return err
 		}
 	}
-	for _, kind := range []fetchKind{{11, false}, {18, true}} {
-		for _, count := range []int{1, partitions} {
-			backlog.Partitions = int32(count)
-			fetched, err := catchUp(b, c, backlog, kind, requests)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, fetched)
-		}
-	}
-	return all, nil
+	return nil
 }
 
 // tail counts what a record costs that is produced while a consumer waits for it, on a connection of its own.
-func tail(b *broker, c *raw.Conn, requests int) (counted, error) {
-	consumer, err := raw.Dial(b.address, 1<<20)
+func (s *session) tail() error {
+	consumer, err := raw.Dial(s.broker.address, 1<<20)
 	if err != nil {
-		return counted{}, err
-	}
-	defer func() { _ = consumer.Close() }()
-	topic, err := c.Create("tail", 1)
-	if err != nil {
-		return counted{}, err
-	}
-	request := raw.Fetch(topic, fetchBytes)
-	if err := consumer.Tail(request, 18); err != nil {
-		return counted{}, err
-	}
-	c.Produce(raw.Produce(topic, 100, record.BuilderOptions{}), 12)
-	size := 0
-	one := func() error {
-		if err := consumer.Send(); err != nil {
-			return err
-		}
-		if _, err := c.Do(); err != nil {
-			return err
-		}
-		body, err := consumer.Receive()
-		if err == nil && size > 0 && len(body) != size {
-			err = fmt.Errorf("an answer of %d bytes after one of %d", len(body), size)
-		}
-		size = len(body)
 		return err
 	}
-	name := "record to a consumer that waits"
-	for range 100 {
-		if err := one(); err != nil {
-			return counted{}, fmt.Errorf("%s: %w", name, err)
-		}
+	defer func() { _ = consumer.Close() }()
+	topic, err := s.conn.Create("tail", 1)
+	if err != nil {
+		return err
 	}
-	b.mark()
-	for range requests {
-		if err := one(); err != nil {
-			return counted{}, fmt.Errorf("%s: %w", name, err)
-		}
+	if err := consumer.Tail(raw.Fetch(topic, fetchBytes), 18); err != nil {
+		return err
 	}
-	made, _, err := b.since()
-	return counted{name: name, requests: requests, budget: tailBudget, calls: made}, err
+	request := raw.Produce(topic, 100, record.BuilderOptions{})
+	s.conn.Produce(request, 12)
+	k := kind{name: "record to a consumer that waits", exact: tailBudget(), looks: 1, batches: 1}
+	k.batch = int64(len(request.Topics[0].Partitions[0].Records))
+	return s.measure(k, 0, func() ([]byte, error) {
+		if err := consumer.Send(); err != nil {
+			return nil, err
+		}
+		if _, err := s.conn.Do(); err != nil {
+			return nil, err
+		}
+		return consumer.Receive()
+	})
 }
 
-// fetchKind is how a client fetches: without a session as librdkafka does, or with one as Java's does.
-type fetchKind struct {
-	version int16
-	session bool
+// fetch counts fetches of a backlog: without a session as librdkafka does, and with one as Java's client does.
+func (s *session) fetch(partitions int) error {
+	backlog, err := s.conn.Create("backlog", int32(partitions))
+	if err != nil {
+		return err
+	}
+	s.conn.Produce(raw.Produce(backlog, recordSize, record.BuilderOptions{}), 12)
+	for range batches {
+		if _, err := s.conn.Do(); err != nil {
+			return err
+		}
+	}
+	for _, withSession := range []bool{false, true} {
+		for _, n := range []int{1, partitions} {
+			backlog.Partitions = int32(n)
+			if err := s.catchUp(backlog, withSession); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// catchUp counts fetches of a backlog.
-func catchUp(b *broker, c *raw.Conn, from raw.Topic, kind fetchKind, requests int) (counted, error) {
-	partitions := int(from.Partitions)
+// catchUp counts the fetches of one who has read half of the backlog.
+func (s *session) catchUp(from raw.Topic, withSession bool) error {
+	partitions, version := int(from.Partitions), int16(11)
+	if withSession {
+		version = 18
+	}
 	request := raw.Fetch(from, fetchBytes)
 	for i := range request.Topics[0].Partitions {
-		request.Topics[0].Partitions[i].FetchOffset = batches / 2 // as of one who has read half of it
+		request.Topics[0].Partitions[i].FetchOffset = batches / 2
 	}
-	c.Prepare(request, kind.version)
+	s.conn.Prepare(request, version)
 	var answer kmsg.FetchResponse
-	if err := c.Decode(&answer); err != nil {
-		return counted{}, err
+	if err := s.conn.Decode(&answer); err != nil {
+		return err
 	}
 	var records int64
 	for _, partition := range answer.Topics[0].Partitions {
 		records += int64(len(partition.RecordBatches))
 	}
 	if records < int64(partitions)*fetchBytes/2 {
-		return counted{}, fmt.Errorf("a fetch from %d partitions finds %d bytes", partitions, records)
+		return fmt.Errorf("a fetch from %d partitions finds %d bytes", partitions, records)
 	}
-	name := fmt.Sprintf("fetch %d from %d partitions", kind.version, partitions)
-	if kind.session {
-		name += ", session"
-		if err := c.Session(request, kind.version); err != nil {
-			return counted{}, err
+	k := kind{name: fmt.Sprintf("fetch %d from %d partitions", version, partitions), exact: fetchBudget(partitions), batches: partitions}
+	if withSession {
+		k.name += ", session"
+		if err := s.conn.Session(request, version); err != nil {
+			return err
 		}
 	}
-	fetched, err := measure(b, c, name, requests, fetchBudget(partitions))
-	fetched.records = records * int64(requests-1)
-	return fetched, err
+	return s.measure(k, records, s.conn.Do)
 }
 
-// measure counts the system calls of the prepared request in steady state.
-func measure(b *broker, c *raw.Conn, name string, requests int, budget float64) (counted, error) {
-	for range 100 {
-		if _, err := c.Do(); err != nil {
-			return counted{}, err
+// measure counts the system calls of one request in steady state; an answer holds records bytes of records.
+func (s *session) measure(k kind, records int64, one func() ([]byte, error)) error {
+	const warm = 100
+	size := -1
+	for i := range warm + s.requests {
+		if i == warm {
+			s.broker.mark()
 		}
-	}
-	first, err := c.Do()
-	if err != nil {
-		return counted{}, err
-	}
-	size := len(first)
-	b.mark()
-	for range requests {
-		body, err := c.Do()
-		if err == nil && len(body) != size {
+		body, err := one()
+		if err == nil && size >= 0 && len(body) != size {
 			err = fmt.Errorf("an answer of %d bytes after one of %d", len(body), size)
 		}
 		if err != nil {
-			return counted{}, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", k.name, err)
 		}
+		size = len(body)
 	}
-	made, sendfile, err := b.since()
-	return counted{name: name, requests: requests, budget: budget, calls: made, viaSendfile: sendfile}, err
+	made, vain, sendfile, err := s.broker.since(k.batch)
+	s.all = append(s.all, counted{
+		kind: k, requests: s.requests, made: made, vain: vain,
+		records: records * int64(s.requests-1), viaSendfile: sendfile,
+	})
+	return err
 }

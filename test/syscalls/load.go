@@ -77,7 +77,7 @@ func (s *session) produce(partitions int) error {
 	} {
 		topic.Partitions = int32(one.partitions)
 		request := raw.Produce(topic, 1024, one.options)
-		k := kind{name: fmt.Sprintf("%s to %d partition(s)", one.name, one.partitions), exact: produceBudget(one.partitions), batches: one.partitions}
+		k := kind{name: fmt.Sprintf("%s to %d partitions", one.name, one.partitions), exact: produceBudget(one.partitions), batches: one.partitions}
 		k.batch = int64(len(request.Topics[0].Partitions[0].Records))
 		s.conn.Produce(request, 12)
 		var answer kmsg.ProduceResponse

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestScenarios(t *testing.T) {
 	json, svg := filepath.Join(t.TempDir(), "json"), filepath.Join(t.TempDir(), "svg")
 	err := command(context.Background(), []string{
-		"-scenario", "p1k,p1k-lz4,c100,requests-1000,connections,log-size,fsync-64", "-sides", strings.Join([]string{results.Barnabas, floored, discard, echo}, ","),
+		"-scenario", "p1k,p1k-lz4,c100,requests-1000,connections,log-size,fsync-64,start,recovery", "-sides", strings.Join([]string{results.Barnabas, floored, discard, echo}, ","),
 		"-rounds", "1", "-scale", "0.0001", "-warmup=false", "-port", "20000", "-dir", t.TempDir(), "-json", json, "-svg", svg,
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestScenarios(t *testing.T) {
 		}
 		measured[r.Scenario] = true
 	}
-	if len(measured) != 7 {
+	if len(measured) != 9 {
 		t.Errorf("measured only %v", measured)
 	}
 	if info, err := os.Stat(svg); err != nil || info.Size() == 0 {

@@ -15,7 +15,7 @@ func growthScenarios() []*scenario {
 	}
 	return []*scenario{
 		{"partitions", "1 GB in batches of 64 KiB over 1, 10, 100 and 1,000 new partitions that have one batch each, 4 connections, acks=1: " +
-			"of 1,000 each gets the first MB, so that what it costs to begin a log is in it; the floor has as many files", false,
+			"of 1,000 each gets 1 MB, which is the beginning of a log; the floor has as many files", false,
 			func(c *comparison, s *scenario) error { return runGrowth(c, s, "partitions", []int{1, 10, 100, 1000}) }},
 		{"connections", "1 GB in batches of 64 KiB over 1, 10, 100 and 500 connections to 6 partitions, acks=1", false,
 			func(c *comparison, s *scenario) error { return runGrowth(c, s, "connections", []int{1, 10, 100, 500}) }},

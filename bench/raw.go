@@ -34,7 +34,7 @@ type requests struct {
 }
 
 // The versions are the last that are not flexible, so that the floor servers understand them.
-const rawProduceVersion = 8
+const rawProduceVersion, rawFetchVersion = 8, 11
 
 // loaded are the connections of a load, and the requests that go over them.
 type loaded struct {
@@ -187,8 +187,6 @@ type fetcher struct {
 	offset []byte // where the frame has the offset
 	name   int
 }
-
-const rawFetchVersion = 11
 
 // newFetcher connects. A request waits up to wait for a record, and gets at most most bytes, but always a batch.
 func newFetcher(ctx context.Context, s *servers.Server, topic string, number int32, wait time.Duration, most int32) (*fetcher, error) {

@@ -21,15 +21,21 @@ import (
 
 func compactionScenarios() []*scenario {
 	return []*scenario{
-		{"compaction", "1 GB of 1 KiB records with 100,000 keys in one partition, from when cleanup.policy becomes compact until 15 % of it are left: " +
+		{"compaction", "4 GB of 1 KiB records with 400,000 keys in one partition, from when cleanup.policy becomes compact until 15 % of it are left: " +
 			"10 % are the last records of the keys, up to 3 % the segment that is written; 1,000 records a second to another topic for 5 s before it, and all the time meanwhile",
 			false, runCompaction},
 	}
 }
 
+// dirtyRecords of 1 KiB are cleaned: as many as keep a cleaner busy for long enough to tell a p99 of what goes on beside it.
+const dirtyRecords = 4_000_000
+
 // runCompaction measures servers of its own, whose cleaners look for work all the time.
 func runCompaction(c *comparison, s *scenario) error {
 	if err := c.stopAll(); err != nil {
+		return err
+	}
+	if err := c.needDisk(c.size(dirtyRecords) * 1200); err != nil { // one side at a time
 		return err
 	}
 	own := map[string]*servers.Server{}
@@ -116,7 +122,7 @@ func beside(topic string, records int64) perf.Load {
 
 // newDirtyTopic makes a topic of one partition in which ten records have each key. It is not cleaned yet.
 func (c *comparison) newDirtyTopic(server *servers.Server) (topic string, keys int64, err error) {
-	records := c.size(1_000_000)
+	records := c.size(dirtyRecords)
 	keys = records / 10
 	// The last segment is never cleaned: it must be small beside the whole.
 	segment, never, ratio := strconv.FormatInt(max(1<<20, records<<10/32), 10), "delete", "0.01"

@@ -53,7 +53,7 @@ func (c *comparison) needDisk(bytes int64) error {
 	if err := syscall.Statfs(c.place.Dir, &disk); err != nil {
 		return fmt.Errorf("room in %s: %w", c.place.Dir, err)
 	}
-	if free := int64(disk.Bavail) * disk.Bsize; free < bytes {
+	if free := int64(disk.Bavail * uint64(disk.Bsize)); free < bytes { // the types differ between systems
 		return fmt.Errorf("it needs %.1f GB in %s, where %.1f GB are free; -dir names another folder", float64(bytes)/1e9, c.place.Dir, float64(free)/1e9)
 	}
 	return nil

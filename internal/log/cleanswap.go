@@ -57,52 +57,23 @@ type cleanFile struct {
 // cleanWriteBytes is how much a cleanFile gathers before it writes.
 const cleanWriteBytes = 1 << 20
 
-// cleanGroups puts cleaned copies in the place of the groups. While one is copied, the one before it is made durable and
-// swapped in, which is mostly waiting for the disk. Swaps come one after another, in the order of the groups.
-//
-//	copying    group 0 │ group 1            │ group 2            │
-//	swapping           │ group 0 ──┤        │ group 1 ──┤        │ group 2 ──┤
-func (c *cleaning) cleanGroups() error {
-	swapped := make(chan error, 1)
-	swapped <- nil // there is none before the first
-	for _, g := range c.groups() {
-		out, err := c.copied(g)
-		if before := <-swapped; before != nil && err == nil {
-			return errors.Join(before, c.discard(out))
-		} else if before != nil || err != nil {
-			return errors.Join(before, err)
-		}
-		go func() { swapped <- c.swapIn(g, out) }()
-	}
-	return <-swapped
-}
-
-// copied copies what stays of a group of segments.
-func (c *cleaning) copied(g group) (*cleanFile, error) {
+// clean copies what stays of a group of segments and swaps the copy in.
+func (c *cleaning) clean(g group) error {
 	out, err := c.startFile(g.segments[0].base)
 	if err != nil {
-		return nil, c.log.ioError("compact", err)
+		return c.log.ioError("compact", err)
 	}
-	if err := c.copy(g, out); err != nil {
-		return nil, errors.Join(err, c.discard(out))
+	err = c.copy(g, out)
+	if err == nil {
+		err = c.finishFile(out)
 	}
-	return out, nil
-}
-
-// swapIn makes the copy of a group durable and puts it in the place of the group.
-func (c *cleaning) swapIn(g group, out *cleanFile) error {
-	if err := c.finishFile(out); err != nil {
-		return errors.Join(err, c.discard(out))
+	if closed := out.file.Close(); err == nil {
+		err = closed
 	}
-	if err := out.file.Close(); err != nil {
-		return errors.Join(err, c.abandon(out.segment.base))
+	if err == nil {
+		return c.swap(g, out)
 	}
-	return c.swap(g, out)
-}
-
-// discard closes a copy that is not wanted, and removes its files.
-func (c *cleaning) discard(out *cleanFile) error {
-	return errors.Join(out.file.Close(), c.abandon(out.segment.base))
+	return errors.Join(err, c.abandon(g.segments[0].base))
 }
 
 // startFile makes the log file of a cleaned segment, in place of one that an earlier attempt left.
@@ -236,7 +207,6 @@ func (c *cleaning) abandon(base protocol.Offset) error {
 //	X.log.swap, X.log.deleted, Y.log              the same
 //	X.log.swap, X.index                           X.index removed, and rebuilt from X.log
 //	X.log, Y.log.deleted                          done; ".deleted" removed
-//	any of these, Z.log.cleaned                   as above; Z, the copy of the next group, removed
 //
 // The first ".cleaned" that is there decides: the log file is renamed last, so as long as it has the old suffix
 // the copy does not count, and nothing of the originals has gone.

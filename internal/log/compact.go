@@ -169,8 +169,10 @@ func (c *cleaning) run() error {
 	if err := c.learn(); err != nil {
 		return err
 	}
-	if err := c.cleanGroups(); err != nil {
-		return err
+	for _, group := range c.groups() {
+		if err := c.clean(group); err != nil {
+			return err
+		}
 	}
 	c.log.cleaned.Store(int64(c.stats.To))
 	return nil

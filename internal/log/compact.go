@@ -14,7 +14,7 @@ import (
 // CompactOptions are the means of one Compact.
 type CompactOptions struct {
 	// Buffer is the most memory in bytes that the map of keys may take, 24 a key: with more keys, a Compact
-	// cleans only a part. See log.cleaner.dedupe.buffer.size.
+	// cleans only a part. See log.cleaner.dedupe.buffer.size. The set of offsets that stay may take an eighth of it besides.
 	Buffer int64
 	// Throttle is called with the number of bytes that were read or written, and may wait; nil never does.
 	Throttle func(ctx context.Context, bytes int) error
@@ -191,6 +191,7 @@ type cleaning struct {
 	cuts    int             // how often the log had been truncated
 
 	keys   *offsetMap
+	newest *offsetSet // of the offsets from from to keys.latest, those that may stay; nil where there are too many of them
 	txns   *cleanedTxns
 	lasts  map[protocol.ProducerID]lastRecord
 	scan   []byte // what is read of a segment at once
@@ -230,6 +231,9 @@ func (l *Log) newCleaning(ctx context.Context, o CompactOptions) (*cleaning, err
 		c.lasts[id] = lastRecord{offset: p.last().lastOffset, epoch: p.epoch}
 	}
 	c.keys = newOffsetMap(o.Buffer, c.from-1)
+	if int64(c.to-c.from) <= o.Buffer {
+		c.newest = newOffsetSet(c.from, c.to)
+	}
 	c.stats.From, c.stats.To = c.from, c.from
 	return c, nil
 }
@@ -274,6 +278,11 @@ func (c *cleaning) learn() error {
 	if c.stats.To == c.from && c.from < c.to {
 		return fmt.Errorf("compact %s: a map of %d bytes holds no batch at offset %d", c.log.partition, c.options.Buffer, c.from)
 	}
+	if c.newest != nil {
+		for offset := range c.keys.offsets {
+			c.newest.add(offset, offset)
+		}
+	}
 	return nil
 }
 
@@ -304,10 +313,8 @@ func (c *cleaning) announce(txns *cleanedTxns, from, to protocol.Offset) error {
 
 // learnSegment puts the keys of a segment into the map.
 func (c *cleaning) learnSegment(s *segment, txns *cleanedTxns) (full bool, err error) {
-	err = c.eachBatch(s, func(e record.Entry) error {
-		if e.LastOffset < c.from || full {
-			return nil
-		}
+	passOver := func(h *record.Header) bool { return h.LastOffset < c.from || full }
+	err = c.eachBatch(s, passOver, func(e record.Entry) error {
 		if e.Control() {
 			m, ok, err := readMarker(record.Batch(e.Bytes))
 			txns.control(&e.Header, m, ok)
@@ -315,11 +322,17 @@ func (c *cleaning) learnSegment(s *segment, txns *cleanedTxns) (full bool, err e
 		}
 		if txns.data(&e.Header) {
 			c.keys.latest = max(c.keys.latest, e.LastOffset)
+			if c.newest != nil { // whether they go is for the second pass to say, which has seen all of the transaction
+				c.newest.add(max(e.BaseOffset, c.from), e.LastOffset)
+			}
 			return nil
 		}
 		for r, err := range e.Records(&c.decompressor) {
 			if err != nil {
 				return err
+			}
+			if r.Offset < e.BaseOffset || r.Offset > e.LastOffset {
+				c.newest = nil // headers do not tell where the records are
 			}
 			if r.Key == nil || r.Offset < c.from {
 				continue
@@ -335,8 +348,9 @@ func (c *cleaning) learnSegment(s *segment, txns *cleanedTxns) (full bool, err e
 	return full, err
 }
 
-// eachBatch shows each batch of a segment, its CRC checked: what is copied must not hide damage.
-func (c *cleaning) eachBatch(s *segment, visit func(record.Entry) error) error {
+// eachBatch shows each batch of a segment that is not passed over, its CRC checked: what is copied must not hide damage.
+// Of those that are passed over only the header is read.
+func (c *cleaning) eachBatch(s *segment, passOver func(*record.Header) bool, visit func(record.Entry) error) error {
 	f, err := c.log.open(s)
 	if err != nil {
 		return err
@@ -350,6 +364,12 @@ func (c *cleaning) eachBatch(s *segment, visit func(record.Entry) error) error {
 		}
 		if err != nil {
 			return c.log.damaged(s, &w, err)
+		}
+		if passOver(&h) {
+			if err := c.throttle(record.HeaderSize); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := c.throttle(h.Size); err != nil {
 			return err

@@ -283,8 +283,9 @@ func TestCompactBounds(t *testing.T) {
 // TestCompactModel compacts random logs with a small map, and holds every pass against a model: the newest
 // value of each key is there, offsets do not move, and nothing that was not written appears.
 func TestCompactModel(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 0))
+		small := []int64{1, 400}[seed%2] // both are of 16 slots; with 1 there is no set of offsets
 		now := testTime
 		fs := vfs.NewMemory()
 		o := compactable(fs, &now)
@@ -304,7 +305,7 @@ func TestCompactModel(t *testing.T) {
 				mustAppend(t, l, keyed(record.BuilderOptions{Codec: record.Codec(rng.IntN(2) * int(record.Lz4))}, records...), 0)
 			}
 			l.SetHighWatermark(l.EndOffset())
-			if _, err := l.Compact(context.Background(), CompactOptions{Buffer: 1}); err != nil {
+			if _, err := l.Compact(context.Background(), CompactOptions{Buffer: small}); err != nil {
 				t.Fatal(err)
 			}
 			checkCompacted(t, l, written, newest)
@@ -315,6 +316,66 @@ func TestCompactModel(t *testing.T) {
 				}
 				l = open(t, o)
 			}
+		}
+	}
+}
+
+// TestCompactByOffsetsOrKeys compacts the same random histories, with transactions, tombstones and producers, by the set of
+// offsets that stay and, where a set would be too large, by the map of keys alone: they come to the same log.
+func TestCompactByOffsetsOrKeys(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		now := testTime
+		logs := []*Log{open(t, compactable(vfs.NewMemory(), &now)), open(t, compactable(vfs.NewMemory(), &now))}
+		write := func(b record.Batch) {
+			for _, l := range logs {
+				mustAppend(t, l, slices.Clone(b), 0)
+			}
+		}
+		sequence := map[protocol.ProducerID]int32{}
+		begun := map[protocol.ProducerID]bool{}
+		end := func(id protocol.ProducerID) {
+			if begun[id] {
+				write(marker(id, 0, rng.IntN(2) == 0, 0))
+				delete(begun, id)
+			}
+		}
+		for range 8 {
+			for range 1 + rng.IntN(20) {
+				var o record.BuilderOptions
+				records := make([]string, 1+rng.IntN(4))
+				for i := range records {
+					if records[i] = fmt.Sprintf("k%d", rng.IntN(9)); rng.IntN(4) > 0 {
+						records[i] += fmt.Sprintf("=%d", rng.Int())
+					}
+				}
+				if id := protocol.ProducerID(rng.IntN(5)); id > 2 { // of 1 and 2 transactions, of 3 and 4 none
+					o = record.BuilderOptions{Idempotent: true, ProducerID: id, BaseSequence: sequence[id]}
+					sequence[id] += int32(len(records))
+				} else if id > 0 {
+					o = record.BuilderOptions{Transactional: true, ProducerID: id, BaseSequence: sequence[id]}
+					sequence[id] += int32(len(records))
+					begun[id] = true
+				}
+				write(keyed(o, records...))
+				end(protocol.ProducerID(1 + rng.IntN(6)))
+			}
+			end(1)
+			end(2)
+			now = now.Add(time.Duration(rng.IntN(30)) * time.Hour)
+			var stats [2]CompactStats
+			for i, buffer := range []int64{1 << 20, 1} {
+				mustRoll(t, logs[i])
+				logs[i].SetHighWatermark(logs[i].EndOffset())
+				var err error
+				if stats[i], err = logs[i].Compact(context.Background(), CompactOptions{Buffer: buffer}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if stats[0] != stats[1] {
+				t.Fatalf("seed %d: by offsets %+v, by keys %+v", seed, stats[0], stats[1])
+			}
+			expectEntries(t, logs[0], entries(t, logs[1])...)
 		}
 	}
 }
@@ -335,6 +396,37 @@ func checkCompacted(t *testing.T, l *Log, written map[string]bool, newest map[st
 	for _, line := range newest {
 		if !there[line] {
 			t.Fatalf("%q is gone", line)
+		}
+	}
+}
+
+func TestOffsetSet(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		from := protocol.Offset(rng.IntN(1000))
+		to := from + 1 + protocol.Offset(rng.IntN(300))
+		within := func() (first, last protocol.Offset) {
+			first = from + protocol.Offset(rng.Int64N(int64(to-from)))
+			return first, first + protocol.Offset(rng.Int64N(int64(to-first)))
+		}
+		s, want := newOffsetSet(from, to), map[protocol.Offset]bool{}
+		for range rng.IntN(6) {
+			first, last := within()
+			last = min(last, first+protocol.Offset(rng.IntN(20)))
+			s.add(first, last)
+			for o := first; o <= last; o++ {
+				want[o] = true
+			}
+		}
+		for range 50 {
+			first, last := within()
+			any := false
+			for o := first; o <= last; o++ {
+				any = any || want[o]
+			}
+			if s.has(first, last) != any {
+				t.Fatalf("from %d to %d: %v", first, last, !any)
+			}
 		}
 	}
 }

@@ -70,6 +70,15 @@ func (m *offsetMap) get(key []byte) protocol.Offset {
 	return protocol.Offset(m.find(hashKey(key)).offset - 1)
 }
 
+// offsets yields the newest offset of each key, in no order.
+func (m *offsetMap) offsets(yield func(protocol.Offset) bool) {
+	for _, s := range m.slots {
+		if s.offset != 0 && !yield(protocol.Offset(s.offset-1)) {
+			return
+		}
+	}
+}
+
 // find is the slot of a hash, or the free one where it would go; some slots are always free.
 func (m *offsetMap) find(hash [2]uint64) *mapSlot {
 	mask := uint64(len(m.slots) - 1)

@@ -187,7 +187,10 @@ func TestTailAllocations(t *testing.T) {
 		if _, err := c.Do(); err != nil {
 			return err
 		}
-		_, err := consumer.Receive()
+		answer, err := consumer.Receive()
+		if err == nil && len(answer) < 100 {
+			err = fmt.Errorf("an answer of %d bytes, which has no record", len(answer))
+		}
 		return err
 	})
 }

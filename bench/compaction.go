@@ -72,6 +72,9 @@ func (c *comparison) compactOnce(s *scenario, server *servers.Server, side strin
 		return err
 	}
 	defer producer.Close()
+	if err := c.settle(); err != nil { // or the disk would be busy with what is to be cleaned
+		return err
+	}
 	quiet, err := perf.Produce(c.ctx, beside(other, int64(c.duration(beforeCompaction).Seconds()*besideRate)), producer)
 	if err != nil {
 		return err
@@ -91,6 +94,15 @@ func (c *comparison) compactOnce(s *scenario, server *servers.Server, side strin
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(c.holdsKeys(server, topic, keys), c.holds(server, other, quiet.Records+meanwhile.Records)); err != nil {
+		return err
+	}
+	c.add(s, side, round, k, compacted(full, k, quiet, meanwhile)...)
+	return errors.Join(c.dropTopic(server, topic), c.dropTopic(server, other))
+}
+
+// compacted are the measures of a cleaning of so many bytes, and of the stream before it and meanwhile.
+func compacted(full int64, k cost, quiet, meanwhile *perf.Measured) []measure {
 	all := []measure{
 		{name: "rate", unit: "MB/s", more: true, value: float64(full) / 1e6 / k.elapsed.Seconds(), goals: []results.Goal{atLeast(2, results.Kafka)}},
 		{name: "broker CPU", unit: "s/GB", value: k.cpu * 1e9 / float64(full)},
@@ -103,9 +115,7 @@ func (c *comparison) compactOnce(s *scenario, server *servers.Server, side strin
 			goals: []results.Goal{{Of: results.Barnabas, AtMost: 1.2}},
 		})
 	}
-	c.add(s, side, round, k, all...)
-	return errors.Join(c.holds(server, topic, keys), c.holds(server, other, quiet.Records+meanwhile.Records),
-		c.dropTopic(server, topic), c.dropTopic(server, other))
+	return all
 }
 
 const (
@@ -172,6 +182,37 @@ func (c *comparison) holds(server *servers.Server, topic string, records int64) 
 		err = fmt.Errorf("%s has %d records, and must have %d", topic, read.Records, records)
 	}
 	return err
+}
+
+// holdsKeys fails where the only partition of a topic does not have so many different keys.
+func (c *comparison) holdsKeys(server *servers.Server, topic string, keys int64) error {
+	reader, err := client(server, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	ends, err := kadm.NewClient(reader).ListEndOffsets(ctx, topic)
+	if err != nil {
+		return err
+	}
+	end, _ := ends.Lookup(topic, 0)
+	found := map[string]bool{}
+	for next := int64(0); next < end.Offset; {
+		fetches := reader.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			found[string(r.Key)] = true
+			next = r.Offset + 1
+		})
+	}
+	if int64(len(found)) != keys {
+		return fmt.Errorf("%s has %d keys, and must have %d", topic, len(found), keys)
+	}
+	return nil
 }
 
 // setConfig sets a property of a topic.

@@ -67,7 +67,7 @@ func commandLine() string {
 
 // server returns the server of a side, started and warmed up where it does not run yet.
 func (c *comparison) server(side string) (*servers.Server, error) {
-	if s := c.sides[side]; s != nil {
+	if s := c.sides[side]; s != nil && s.Running() {
 		return s, nil
 	}
 	s, err := c.newServer(side, strings.ToLower(side))

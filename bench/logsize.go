@@ -67,7 +67,7 @@ func (l *sizedLog) round(c *comparison, side string, server *servers.Server, rou
 	if err := l.fill(c, side, server); err != nil {
 		return err
 	}
-	fetched, fetching, err := c.fetchAtRandom(server, l.topics[side], l.batches())
+	fetched, fetching, err := c.fetchAtRandom(server, l.topics[side], l.batches(), uint64(round))
 	if err != nil {
 		return err
 	}
@@ -136,15 +136,16 @@ func (c *comparison) appendTo(server *servers.Server, topic string) (m *perf.Mea
 	return m, k, err
 }
 
-// fetchAtRandom fetches batches of one record each, one after another.
-func (c *comparison) fetchAtRandom(server *servers.Server, topic string, records int64) (*perf.Measured, cost, error) {
+// fetchAtRandom fetches batches of one record each, one after another. Each seed has other offsets, so that what one round has
+// read from a disk is not what the next one asks for.
+func (c *comparison) fetchAtRandom(server *servers.Server, topic string, records int64, seed uint64) (*perf.Measured, cost, error) {
 	f, err := newFetcher(c.ctx, server, topic, 0, time.Second, 1)
 	if err != nil {
 		return nil, cost{}, err
 	}
 	defer f.conn.Close()
 	m := &perf.Measured{}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(seed, 2))
 	k, err := c.measure(server, func() error {
 		for range c.atMost(logFetches) {
 			offset := random.Int64N(records)

@@ -19,7 +19,7 @@ func processScenarios() []*scenario {
 		{"start", "start on an empty, formatted directory; idle; the command that lists topics; " +
 			"kill -9 behind 1 GB of 1 KiB records in 6 partitions, written to the disk, and start on the same kernel boot", false, runStart},
 		{"recovery", "start after kill -9 with another boot id, as after a power cut, with 20 GB in 100 partitions, until each serves; " +
-			"from the page cache as far as that has them", false, runRecovery},
+			"right behind the load, and when nothing was written for three minutes; from the page cache as far as that has them", false, runRecovery},
 		{"start-10000", "start with 10,000 partitions of one record each behind an orderly stop, until each serves", false, runManyPartitions},
 	}
 }

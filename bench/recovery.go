@@ -19,62 +19,96 @@ import (
 // recoveryPartitions share recoveryRecords of 1 KiB, which are to be recovered.
 const recoveryPartitions, recoveryRecords = 100, 20_000_000
 
-// runRecovery fills servers of its own, and kills and starts them. The files of both sides together may be more than the
-// page cache holds: how much came from the disk is among what is told.
+// laterPowerCut is, at full scale, how long after a start the second power cut comes. Ours has synced by then what it got, and noted so:
+// syncs begin after 30 s, and log.flush.offset.checkpoint.interval.ms is 60 s.
+const laterPowerCut = 3 * time.Minute
+
+// recovered is what a side recovers.
+type recovered struct {
+	server *servers.Server
+	topic  string
+}
+
+// runRecovery fills servers of its own, and kills and starts them: right behind the load, and after some time in which
+// they had nothing to do. The files of both sides together may be more than the page cache holds: how much came from the
+// disk is among what is told.
 func runRecovery(c *comparison, s *scenario) error {
-	if err := c.needDisk(int64(len(c.chosen([]string{results.Kafka, results.Barnabas}))) * c.size(recoveryRecords) * 1125); err != nil {
+	sides := c.chosen([]string{results.Kafka, results.Barnabas})
+	if err := errors.Join(c.needDisk(int64(len(sides))*c.size(recoveryRecords)*1125), c.stopAll()); err != nil {
 		return err
 	}
-	if err := c.stopAll(); err != nil {
-		return err
-	}
-	filled := map[string]*servers.Server{}
-	topics := map[string]string{}
-	for _, side := range c.chosen([]string{results.Kafka, results.Barnabas}) {
-		server, err := c.newServer(side, "recovery-"+side)
+	all := map[string]*recovered{}
+	for _, side := range sides {
+		r, err := c.fillForRecovery(side)
 		if err != nil {
 			return err
 		}
-		if err := server.Start(c.ctx); err != nil {
-			return err
-		}
-		defer server.Kill()
-		if topics[side], err = c.newTopic(server, recoveryPartitions, nil); err != nil {
-			return err
-		}
-		load := writing{records: recoveryRecords, size: 1 << 10, values: perf.Noise, options: []kgo.Opt{kgo.RecordPartitioner(kgo.RoundRobinPartitioner())}}
-		if _, _, err := load.write(c, server, topics[side], unprofiled); err != nil {
-			return err
-		}
-		filled[side] = server
-		if err := c.settle(); err != nil {
-			return err
-		}
-		server.Kill() // in its turn, a side has the machine for itself
+		defer r.server.Kill()
+		all[side] = r
+		r.server.Kill() // in its turn, a side has the machine for itself
 	}
+	if err := c.recover(s, all, "behind the load"); err != nil {
+		return err
+	}
+	for _, r := range all {
+		if err := r.server.Start(c.ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.pass(c.duration(laterPowerCut)); err != nil {
+		return err
+	}
+	for _, r := range all {
+		r.server.Kill()
+	}
+	return c.recover(s, all, "three minutes later")
+}
+
+// fillForRecovery starts a server, and writes what is to be recovered. The kernel has written it when it returns.
+func (c *comparison) fillForRecovery(side string) (*recovered, error) {
+	server, err := c.newServer(side, "recovery-"+side)
+	if err != nil {
+		return nil, err
+	}
+	if err := server.Start(c.ctx); err != nil {
+		return nil, err
+	}
+	topic, err := c.newTopic(server, recoveryPartitions, nil)
+	if err != nil {
+		return nil, err
+	}
+	load := writing{records: recoveryRecords, size: 1 << 10, values: perf.Noise, options: []kgo.Opt{kgo.RecordPartitioner(kgo.RoundRobinPartitioner())}}
+	if _, _, err := load.write(c, server, topic, unprofiled); err != nil {
+		return nil, err
+	}
+	return &recovered{server, topic}, c.settle()
+}
+
+// recover starts and kills the servers in turns.
+func (c *comparison) recover(s *scenario, all map[string]*recovered, when string) error {
 	return c.turns([]string{results.Kafka, results.Barnabas}, 1, func(side string, round int) error {
-		server := filled[side]
-		if err := forgetBoot(server); err != nil {
+		r := all[side]
+		if err := forgetBoot(r.server); err != nil {
 			return err
 		}
 		began := time.Now()
-		if err := server.Start(c.ctx); err != nil {
+		if err := r.server.Start(c.ctx); err != nil {
 			return err
 		}
-		if err := c.awaitPartitions(server, topics[side], recoveryPartitions); err != nil {
+		if err := c.awaitPartitions(r.server, r.topic, recoveryPartitions); err != nil {
 			return err
 		}
 		took := time.Since(began).Seconds()
-		u, err := server.Usage()
+		u, err := r.server.Usage()
 		if err != nil {
 			return err
 		}
-		server.Kill()
+		r.server.Kill()
 		c.add(s, side, round, cost{},
-			measure{name: "start until the last partition serves", unit: "s", value: took, goals: []results.Goal{atMost(0.2, results.Kafka)}},
-			measure{name: "broker CPU", unit: "s", value: u.CPU},
-			measure{name: "read from a disk", unit: "MB", value: float64(u.Read) / 1e6},
-			measure{name: "memory, peak", unit: "MB", value: float64(u.Peak) / 1e6})
+			measure{name: when + ": start until the last partition serves", unit: "s", value: took, goals: []results.Goal{atMost(0.2, results.Kafka)}},
+			measure{name: when + ": broker CPU", unit: "s", value: u.CPU},
+			measure{name: when + ": read from a disk", unit: "MB", value: float64(u.Read) / 1e6},
+			measure{name: when + ": memory, peak", unit: "MB", value: float64(u.Peak) / 1e6})
 		return nil
 	})
 }

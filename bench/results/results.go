@@ -138,8 +138,8 @@ func compareSides(a, b string) int {
 }
 
 // Merge adds what another set has: further results, and further samples of those that are here. It refuses a run that is
-// here, whose samples would count twice, and samples of a scenario that was measured at another scale, which are of another
-// load.
+// here, whose samples would count twice, and samples of a scenario that was measured at another scale or was another one
+// then, which are of another load.
 func (s *Set) Merge(other *Set) error {
 	for _, run := range other.Runs {
 		if slices.ContainsFunc(s.Runs, func(own Run) bool { return own.Started == run.Started && own.Command == run.Command }) {
@@ -150,6 +150,9 @@ func (s *Set) Merge(other *Set) error {
 		for _, own := range s.Results {
 			if own.Scenario == r.Scenario && own.Scale != r.Scale {
 				return fmt.Errorf("%s was measured at scale %g and at scale %g: these are different loads", r.Scenario, own.Scale, r.Scale)
+			}
+			if own.Scenario == r.Scenario && own.What != r.What {
+				return fmt.Errorf("%s was %q and %q: these are different loads", r.Scenario, own.What, r.What)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func example() *Set {
 	s.Add(cpu, Kafka, 2, 3, 2.5)
 	s.Add(cpu, Barnabas, 0.9, 1.1, 1)
 	s.Add(cpu, "append", 0.7, 0.6, 0.8)
-	rate := Result{Scenario: "p1k", Scale: 1, Measure: "rate", Unit: "MB/s", More: true, Goals: []Goal{{Of: Barnabas, To: Kafka, AtLeast: 1.8}, {Of: Barnabas, AtLeast: 450}}}
+	rate := Result{Scenario: "p1k", What: "1 KiB <each>", Scale: 1, Measure: "rate", Unit: "MB/s", More: true, Goals: []Goal{{Of: Barnabas, To: Kafka, AtLeast: 1.8}, {Of: Barnabas, AtLeast: 450}}}
 	s.Add(rate, "append", 600)
 	s.Add(rate, Barnabas, 500)
 	s.Add(rate, Kafka, 400)
@@ -132,6 +132,12 @@ func TestRunsThatDiffer(t *testing.T) {
 	}
 	if err := s.Merge(other); err == nil || !strings.Contains(err.Error(), "scale") || len(s.Runs) != 2 {
 		t.Error("loads of different sizes were pooled")
+	}
+	for _, r := range other.Results {
+		r.Scale, r.What = 1, "2 KiB"
+	}
+	if err := s.Merge(other); err == nil || !strings.Contains(err.Error(), "2 KiB") {
+		t.Error("different loads of one name were pooled")
 	}
 }
 

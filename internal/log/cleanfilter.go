@@ -139,15 +139,15 @@ func (c *cleaning) stays(h *record.Header, r *record.Record) bool {
 	if h.Control() || r.Offset > c.keys.latest {
 		return true
 	}
-	if r.Key == nil || !c.isNewest(r) {
+	if r.Key == nil || !c.isNewest(h, r) {
 		return false
 	}
 	return r.Value != nil || !h.HasDeleteHorizon() || c.now < h.BaseTimestamp
 }
 
-// isNewest reports whether a record that has a key is the newest with it.
-func (c *cleaning) isNewest(r *record.Record) bool {
-	if c.newest != nil && r.Offset >= c.from {
+// isNewest reports whether a record of a batch, which has a key, is the newest with it.
+func (c *cleaning) isNewest(h *record.Header, r *record.Record) bool {
+	if c.newest != nil && h.LastOffset >= c.from && r.Offset >= c.from {
 		return c.newest.has(r.Offset, r.Offset)
 	}
 	return r.Offset >= c.keys.get(r.Key)

@@ -104,7 +104,7 @@ func (c *cleaning) copy(g group, out *cleanFile) error {
 		}
 		c.stats.SegmentsBefore++
 		c.stats.BytesRead += s.size.Load()
-		err := c.eachBatch(s, c.passOver, func(e record.Entry) error {
+		err := c.eachBatch(s, upper, c.passOver, func(e record.Entry) error {
 			k, err := c.filter(e)
 			if err != nil {
 				return err

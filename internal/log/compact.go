@@ -143,7 +143,7 @@ func (l *Log) firstTimestamp(s *segment) (int64, error) {
 // learn the newest offset of each key, then to copy what stays. Tombstones stay for delete.retention.ms from
 // the first Compact that meets them (KIP-534), records of aborted transactions go, a marker goes once its
 // transaction has no record left and the same time has passed, and the last batch of each producer stays,
-// emptied if need be, for its sequence numbers. Small segments are merged. Memory is bounded by Buffer and a
+// emptied if need be, for its sequence numbers. Small segments are merged. Memory is bounded by Buffer, an eighth of it, and a
 // few batches. A Compact that is stopped, at any point, leaves the log as it was or done.
 //
 // One Compact at a time may run on a log; appends and reads go on.
@@ -231,9 +231,6 @@ func (l *Log) newCleaning(ctx context.Context, o CompactOptions) (*cleaning, err
 		c.lasts[id] = lastRecord{offset: p.last().lastOffset, epoch: p.epoch}
 	}
 	c.keys = newOffsetMap(o.Buffer, c.from-1)
-	if int64(c.to-c.from) <= o.Buffer {
-		c.newest = newOffsetSet(c.from, c.to)
-	}
 	c.stats.From, c.stats.To = c.from, c.from
 	return c, nil
 }
@@ -257,6 +254,9 @@ func (c *cleaning) throttle(bytes int) error {
 // so it is an error and not an endless loop.
 func (c *cleaning) learn() error {
 	txns := newCleanedTxns()
+	if int64(c.to-c.from) <= c.options.Buffer {
+		c.newest = newOffsetSet(c.from, c.to)
+	}
 	for i, s := range c.list {
 		if s.base >= c.to || i+1 < len(c.list) && c.list[i+1].base <= c.from {
 			continue
@@ -265,7 +265,7 @@ func (c *cleaning) learn() error {
 		if err := c.announce(txns, s.base, upper); err != nil {
 			return err
 		}
-		full, err := c.learnSegment(s, txns)
+		full, err := c.learnSegment(s, upper, txns)
 		if err != nil {
 			return err
 		}
@@ -311,35 +311,22 @@ func (c *cleaning) announce(txns *cleanedTxns, from, to protocol.Offset) error {
 	return nil
 }
 
-// learnSegment puts the keys of a segment into the map.
-func (c *cleaning) learnSegment(s *segment, txns *cleanedTxns) (full bool, err error) {
+// learnSegment puts the keys of a segment into the map; upper is the base of the next one.
+func (c *cleaning) learnSegment(s *segment, upper protocol.Offset, txns *cleanedTxns) (full bool, err error) {
 	passOver := func(h *record.Header) bool { return h.LastOffset < c.from || full }
-	err = c.eachBatch(s, passOver, func(e record.Entry) error {
-		if e.Control() {
+	err = c.eachBatch(s, upper, passOver, func(e record.Entry) error {
+		switch {
+		case e.Control():
 			m, ok, err := readMarker(record.Batch(e.Bytes))
 			txns.control(&e.Header, m, ok)
 			return err
-		}
-		if txns.data(&e.Header) {
-			c.keys.latest = max(c.keys.latest, e.LastOffset)
+		case txns.data(&e.Header):
 			if c.newest != nil { // whether they go is for the second pass to say, which has seen all of the transaction
 				c.newest.add(max(e.BaseOffset, c.from), e.LastOffset)
 			}
-			return nil
-		}
-		for r, err := range e.Records(&c.decompressor) {
-			if err != nil {
+		default:
+			if full, err = c.learnBatch(e); full || err != nil {
 				return err
-			}
-			if r.Offset < e.BaseOffset || r.Offset > e.LastOffset {
-				c.newest = nil // headers do not tell where the records are
-			}
-			if r.Key == nil || r.Offset < c.from {
-				continue
-			}
-			if !c.keys.put(r.Key, r.Offset) {
-				full = true
-				return nil
 			}
 		}
 		c.keys.latest = max(c.keys.latest, e.LastOffset)
@@ -348,25 +335,53 @@ func (c *cleaning) learnSegment(s *segment, txns *cleanedTxns) (full bool, err e
 	return full, err
 }
 
+// learnBatch puts the keys of a batch into the map; where that gets full it is complete up to the record before.
+//
+// Leaders check that the offsets of records rise within the batch's. In a batch that no leader has checked they may not,
+// and then the set of offsets would not have records that the map does not know, which stay.
+func (c *cleaning) learnBatch(e record.Entry) (full bool, err error) {
+	last := e.BaseOffset - 1
+	for r, err := range e.Records(&c.decompressor) {
+		if err != nil {
+			return false, err
+		}
+		if r.Offset <= last || r.Offset > e.LastOffset {
+			c.newest = nil
+		}
+		last = r.Offset
+		if r.Key == nil || r.Offset < c.from {
+			continue
+		}
+		if !c.keys.put(r.Key, r.Offset) {
+			return true, nil
+		}
+		c.keys.latest = max(c.keys.latest, min(r.Offset, e.LastOffset))
+	}
+	return false, nil
+}
+
 // eachBatch shows each batch of a segment that is not passed over, its CRC checked: what is copied must not hide damage.
-// Of those that are passed over only the header is read.
-func (c *cleaning) eachBatch(s *segment, passOver func(*record.Header) bool, visit func(record.Entry) error) error {
+// Base offsets are in no CRC: each batch must go on from the one before, and end below upper, the base of the next segment.
+func (c *cleaning) eachBatch(s *segment, upper protocol.Offset, passOver func(*record.Header) bool, visit func(record.Entry) error) error {
 	f, err := c.log.open(s)
 	if err != nil {
 		return err
 	}
 	defer f.release()
 	w := walk(f, 0, s.size.Load(), c.scan)
-	for {
+	for expected := s.base; ; expected = w.expected {
 		h, err := w.next()
 		if ended(err) {
 			return nil
+		}
+		if err == nil && (h.BaseOffset < expected || h.LastOffset >= upper) {
+			err = errOrder(&h, expected)
 		}
 		if err != nil {
 			return c.log.damaged(s, &w, err)
 		}
 		if passOver(&h) {
-			if err := c.throttle(record.HeaderSize); err != nil {
+			if err := c.throttle(min(h.Size, len(c.scan))); err != nil { // of a larger one the rest is not read
 				return err
 			}
 			continue

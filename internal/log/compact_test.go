@@ -2,8 +2,12 @@ package log
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -318,6 +322,63 @@ func TestCompactModel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCompactRefusesWrongOffsets: a base offset is in no CRC. One that a disk has changed would have the cleaner take records
+// for known that it has not seen.
+func TestCompactRefusesWrongOffsets(t *testing.T) {
+	for _, wrong := range []protocol.Offset{0, 3, 5000, 1 << 40} { // instead of 1
+		now := testTime
+		fs := vfs.NewMemory()
+		l := open(t, compactable(fs, &now))
+		first := keyed(record.BuilderOptions{}, "a=1")
+		mustAppend(t, l, first, 0)
+		mustAppend(t, l, keyed(record.BuilderOptions{}, "b=1"), 0)
+		mustAppend(t, l, keyed(record.BuilderOptions{}, "c=1"), 0)
+		mustRoll(t, l)
+		file, err := fs.OpenFile(l.path(0, logSuffix), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(wrong)), int64(len(first))); err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		l.SetHighWatermark(l.EndOffset())
+		var damage *DamageError
+		if _, err := l.Compact(context.Background(), CompactOptions{Buffer: 1 << 20}); !errors.As(err, &damage) {
+			t.Errorf("offset %d instead of 1: %v", wrong, err)
+		}
+		if n := l.Size(); n < 3*int64(len(first)) {
+			t.Errorf("offset %d instead of 1: %d bytes are left", wrong, n)
+		}
+	}
+}
+
+// TestCompactOffsetsThatDoNotRise: the map of keys gets full at a record whose offset is below that of the one before. It is
+// not known to the map, and stays.
+func TestCompactOffsetsThatDoNotRise(t *testing.T) {
+	now := testTime
+	l := open(t, compactable(vfs.NewMemory(), &now))
+	var want []string
+	for i := range 12 {
+		text := fmt.Sprintf("k%d=1", i)
+		mustAppend(t, l, keyed(record.BuilderOptions{}, text), 0)
+		want = append(want, fmt.Sprintf("%d %s", i, text))
+	}
+	b := keyed(record.BuilderOptions{}, "x=1", "y=1", "z=1")
+	// Each record is: length, attributes, timestamp delta, offset delta (0, 2, 4 for 0, 1, 2) and the rest, all of a byte each.
+	second := record.HeaderSize + 1 + int(b[record.HeaderSize])/2
+	third := second + 1 + int(b[second])/2
+	b[second+3], b[third+3] = b[third+3], b[second+3]
+	binary.BigEndian.PutUint32(b[batchCRCAt:], crc32.Checksum(b[batchCRCFrom:], castagnoli))
+	mustAppend(t, l, b, 0)
+	mustRoll(t, l)
+	l.SetHighWatermark(l.EndOffset())
+	if _, err := l.Compact(context.Background(), CompactOptions{Buffer: 400}); err != nil { // 16 slots, of which 14 are taken
+		t.Fatal(err)
+	}
+	expectEntries(t, l, append(want, "12 x=1", "14 y=1", "13 z=1")...)
 }
 
 // TestCompactByOffsetsOrKeys compacts the same random histories, with transactions, tombstones and producers, by the set of

@@ -66,7 +66,7 @@
 // # What is durable when
 //
 // Only the log file is written by every append, and nothing is synced by it unless flush.messages asks. Index
-// entries gather in memory and go to their files with every MiB of log, at a roll, a flush and a close.
+// entries gather in memory and go to their files with every MiB of log from 4 MiB on, at a roll, a flush and a close.
 //
 //	Flush       data of all segments from the recovery point on, then indexes and snapshots of the closed
 //	            ones, leader epochs, names; then the recovery point moves. A producer snapshot is written at

@@ -61,7 +61,6 @@ func (m *offsetMap) put(key []byte, offset protocol.Offset) bool {
 		s.hash = hash
 	}
 	s.offset = int64(offset) + 1
-	m.latest = max(m.latest, offset)
 	return true
 }
 

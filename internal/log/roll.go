@@ -13,9 +13,10 @@ import (
 const openFlags = os.O_RDWR
 
 const (
-	// smallSegment is the size up to which a segment is its log file alone: it gets index files and reserved space when it
-	// grows beyond, or is closed. Making files costs more than writing as much as this, most where many were deleted just
-	// before, as ext4 then looks for an inode that it has not given out lately.
+	// smallSegment is the size up to which a segment is its log file alone: it gets index files when it grows beyond, is
+	// closed or at rest, and reserved space where the log has taken as much since it was at rest. Making files costs more
+	// than writing as much as this, most where many were deleted just before, as ext4 then looks for an inode that it has
+	// not given out lately.
 	smallSegment = 4 << 20
 	// indexWriteBytes is how much log gathers before the entries for it go to the index files. That, or a small segment, is
 	// what a kill leaves to be checked again.

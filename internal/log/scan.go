@@ -40,6 +40,14 @@ func errWrongCRC(h *record.Header) error {
 	return &record.CorruptError{Code: protocol.CorruptMessage, Offset: h.BaseOffset, Reason: "wrong CRC"}
 }
 
+// errOrder is a batch whose offsets do not go on from what was expected, or reach beyond what they may.
+func errOrder(h *record.Header, expected protocol.Offset) *record.CorruptError {
+	return &record.CorruptError{
+		Code: protocol.CorruptMessage, Offset: h.BaseOffset,
+		Reason: fmt.Sprintf("offsets %d to %d, expected %d or more", h.BaseOffset, h.LastOffset, expected),
+	}
+}
+
 // orderError is why a batch with a right CRC is bad: its offsets do not go on from those before. One of two
 // batches has a wrong base offset, which the CRC does not cover; at is the one that stands out.
 type orderError struct {
@@ -70,10 +78,7 @@ func (w *walker) nextChecked(base protocol.Offset) (record.Header, error) {
 		if h.BaseOffset >= w.before.expected && h.BaseOffset < last.expected {
 			at = w.before // it goes on from there, so the one between is wrong
 		}
-		err = &orderError{record.CorruptError{
-			Code: protocol.CorruptMessage, Offset: h.BaseOffset,
-			Reason: fmt.Sprintf("offsets %d to %d, expected %d or more", h.BaseOffset, h.LastOffset, last.expected),
-		}, at}
+		err = &orderError{*errOrder(&h, last.expected), at}
 	}
 	if err != nil {
 		w.to, w.expected = w.pos, last.expected

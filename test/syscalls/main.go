@@ -37,7 +37,7 @@ const (
 	// line of the last call of a request when the answer is already here, at the beginning of a count as at its end.
 	atTheEdge = 1
 	// growth is how many other calls there may be for each batch of a request: a partition makes the files of its indexes
-	// at the first MiB, writes to them at each, and reserves space; about a quarter of it is used. The rest of the background
+	// at 4 MiB, writes to them at each further one, and reserves space; about a quarter of it is used. The rest of the background
 	// rests (rare).
 	growth = 0.02
 )

@@ -65,7 +65,7 @@ func (c *cleaner) pass(ctx context.Context) time.Duration {
 		buffer := settings.Long("log.cleaner.dedupe.buffer.size") / int64(max(threads, 1))
 		var wg sync.WaitGroup
 		for _, e := range filthiest {
-			wg.Go(func() { c.clean(ctx, e, buffer) })
+			wg.Go(func() { apart(func() { c.clean(ctx, e, buffer) }) })
 		}
 		wg.Wait()
 		if err := c.set.checkpoint(cleanedTo); err != nil {

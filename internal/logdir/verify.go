@@ -36,9 +36,6 @@ func (s *Set) trustAgain(l *log.Log) {
 
 // verify reads the logs that were opened after the kill of a process, one after the other. One that is
 // damaged goes offline, and stays so after the next start.
-//
-// The order is suspect, then poison: were the partition taken offline first, a kill between the two would let the next
-// start trust it again.
 func (s *Set) verify(ctx context.Context) time.Duration {
 	began, count := time.Now(), 0
 	for _, e := range s.entries(nil) {
@@ -48,15 +45,7 @@ func (s *Set) verify(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return forever
 		}
-		s.guard(e, "verification", func(l *log.Log) error {
-			err := l.Verify(ctx)
-			if _, ok := errors.AsType[*log.DamageError](err); ok {
-				s.suspect(e)
-				s.poison(e, err)
-				return nil
-			}
-			return err
-		})
+		apart(func() { s.verifyOne(ctx, e) })
 		if ctx.Err() == nil {
 			s.trustAgain(e.log)
 			count++
@@ -66,6 +55,22 @@ func (s *Set) verify(ctx context.Context) time.Duration {
 		s.logger.Info("logs are verified that a killed process left", "logs", count, "took", time.Since(began).Round(time.Millisecond))
 	}
 	return forever
+}
+
+// verifyOne reads a log.
+//
+// The order is suspect, then poison: were the partition taken offline first, a kill between the two would let the next
+// start trust it again.
+func (s *Set) verifyOne(ctx context.Context, e *entry) {
+	s.guard(e, "verification", func(l *log.Log) error {
+		err := l.Verify(ctx)
+		if _, ok := errors.AsType[*log.DamageError](err); ok {
+			s.suspect(e)
+			s.poison(e, err)
+			return nil
+		}
+		return err
+	})
 }
 
 // suspect remembers durably that a partition is damaged, whatever marker or boot id say.

@@ -82,7 +82,7 @@ func (c *cleaning) passOver(h *record.Header) bool {
 	if c.newest == nil || h.Magic < magicBatch || h.Control() || h.Transactional() || c.isLast(h) || h.NextOffset() == c.to {
 		return false
 	}
-	if h.BaseOffset < c.from || h.LastOffset > c.keys.latest || c.newest.has(h.BaseOffset, h.LastOffset) {
+	if h.BaseOffset < c.from || h.LastOffset > c.known || c.newest.has(h.BaseOffset, h.LastOffset) {
 		return false
 	}
 	c.stats.RecordsRead += int64(h.Count)
@@ -136,7 +136,7 @@ func (c *cleaning) filterRecords(e record.Entry, discard bool) (filtered, error)
 // stays reports whether a record is the newest of its key, and not a tombstone past its horizon. Control
 // records are not matched by key (BR-080).
 func (c *cleaning) stays(h *record.Header, r *record.Record) bool {
-	if h.Control() || r.Offset > c.keys.latest {
+	if h.Control() || r.Offset > c.known {
 		return true
 	}
 	if r.Key == nil || !c.isNewest(h, r) {
@@ -208,7 +208,7 @@ func (c *cleaning) filterMessage(e record.Entry) (kept, error) {
 			return kept{}, err
 		}
 		n++
-		newest = newest || r.Offset > c.keys.latest || r.Key != nil && r.Offset >= c.keys.get(r.Key)
+		newest = newest || r.Offset > c.known || r.Key != nil && r.Offset >= c.keys.get(r.Key)
 	}
 	c.stats.RecordsRead += int64(n)
 	if !newest && e.NextOffset() != c.to {

@@ -191,7 +191,8 @@ type cleaning struct {
 	cuts    int             // how often the log had been truncated
 
 	keys   *offsetMap
-	newest *offsetSet // of the offsets from from to keys.latest, those that may stay; nil where there are too many of them
+	known  protocol.Offset // the map knows every key up to here; at first it is the offset before the dirty part
+	newest *offsetSet      // of the offsets from from to known, those that may stay; nil where there are too many of them
 	txns   *cleanedTxns
 	lasts  map[protocol.ProducerID]lastRecord
 	scan   []byte // what is read of a segment at once
@@ -230,7 +231,7 @@ func (l *Log) newCleaning(ctx context.Context, o CompactOptions) (*cleaning, err
 	for id, p := range l.guarded.producers.byID {
 		c.lasts[id] = lastRecord{offset: p.last().lastOffset, epoch: p.epoch}
 	}
-	c.keys = newOffsetMap(o.Buffer, c.from-1)
+	c.keys, c.known = newOffsetMap(o.Buffer), c.from-1
 	c.stats.From, c.stats.To = c.from, c.from
 	return c, nil
 }
@@ -248,7 +249,7 @@ func (c *cleaning) throttle(bytes int) error {
 
 // learn fills the map of keys from the records that have not been compacted, until it is full.
 //
-// It ends with keys.latest, the offset up to which the map knows every key: what is behind it is kept whatever its
+// It ends with known, the offset up to which the map knows every key: what is behind it is kept whatever its
 // key, as a record there may be the newest. A map that is full in the middle of a segment stops there, and the
 // pass cleans up to there; the rest is the next pass's. A map too small for one batch would never get on,
 // so it is an error and not an endless loop.
@@ -272,9 +273,9 @@ func (c *cleaning) learn() error {
 		if full {
 			break
 		}
-		c.keys.latest = max(c.keys.latest, upper-1)
+		c.known = max(c.known, upper-1)
 	}
-	c.stats.To = c.keys.latest + 1
+	c.stats.To = c.known + 1
 	if c.stats.To == c.from && c.from < c.to {
 		return fmt.Errorf("compact %s: a map of %d bytes holds no batch at offset %d", c.log.partition, c.options.Buffer, c.from)
 	}
@@ -329,7 +330,7 @@ func (c *cleaning) learnSegment(s *segment, upper protocol.Offset, txns *cleaned
 				return err
 			}
 		}
-		c.keys.latest = max(c.keys.latest, e.LastOffset)
+		c.known = max(c.known, e.LastOffset)
 		return nil
 	})
 	return full, err
@@ -355,7 +356,7 @@ func (c *cleaning) learnBatch(e record.Entry) (full bool, err error) {
 		if !c.keys.put(r.Key, r.Offset) {
 			return true, nil
 		}
-		c.keys.latest = max(c.keys.latest, min(r.Offset, e.LastOffset))
+		c.known = max(c.known, min(r.Offset, e.LastOffset))
 	}
 	return false, nil
 }

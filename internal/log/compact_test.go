@@ -493,7 +493,7 @@ func TestOffsetSet(t *testing.T) {
 }
 
 func TestOffsetMap(t *testing.T) {
-	m := newOffsetMap(1<<20, -1)
+	m := newOffsetMap(1 << 20)
 	n := 0
 	for m.put(fmt.Appendf(nil, "key %d", n), protocol.Offset(n)) {
 		n++

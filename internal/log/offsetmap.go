@@ -15,10 +15,9 @@ import (
 // up to the first free slot. Nothing is ever taken out, so there are no marks of deleted slots. put and get are O(1)
 // with at most 7 of 8 slots taken; growing copies all slots, at doubled sizes. It is for one goroutine.
 type offsetMap struct {
-	slots  []mapSlot // a power of two, grown up to most
-	most   int
-	n      int
-	latest protocol.Offset // the map is complete up to here
+	slots []mapSlot // a power of two, grown up to most
+	most  int
+	n     int
 }
 
 // mapSlot is a slot; offset is the key's offset plus one, 0 where the slot is free.
@@ -35,14 +34,13 @@ const (
 
 // newOffsetMap makes a map that takes at most bytes of memory, and never less than a few slots.
 //
-// It begins with 16 slots, so that compacting a small log takes little. latest starts at the offset before the dirty
-// part: the map is complete for nothing yet.
-func newOffsetMap(bytes int64, latest protocol.Offset) *offsetMap {
+// It begins with 16 slots, so that compacting a small log takes little.
+func newOffsetMap(bytes int64) *offsetMap {
 	most := mapSlotsMin
 	for int64(most)*2*mapSlotSize <= bytes {
 		most *= 2
 	}
-	return &offsetMap{slots: make([]mapSlot, mapSlotsMin), most: most, latest: latest}
+	return &offsetMap{slots: make([]mapSlot, mapSlotsMin), most: most}
 }
 
 // put notes that key was written at offset; false where the map is full.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -100,11 +99,5 @@ func (c *comparison) dropTopic(s *servers.Server, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
 	defer cancel()
-	return servers.Poll(ctx, 5*time.Millisecond, func() error {
-		left, err := filepath.Glob(filepath.Join(s.Data(), name+"-*"))
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("topic %s is deleted, and %s is still there", name, left[0])
-		}
-		return err
-	})
+	return s.AwaitNoFiles(ctx, name, 5*time.Millisecond)
 }

@@ -48,7 +48,7 @@ func runCompaction(c *comparison, s *scenario) error {
 		if err := server.Start(c.ctx); err != nil {
 			return err
 		}
-		if err := c.warmUp(server); err != nil {
+		if err := c.warmUp(side, server); err != nil {
 			return err
 		}
 		own[side] = server
@@ -104,15 +104,15 @@ func (c *comparison) compactOnce(s *scenario, server *servers.Server, side strin
 // compacted are the measures of a cleaning of so many bytes, and of the stream before it and meanwhile.
 func compacted(full int64, k cost, quiet, meanwhile *perf.Measured) []measure {
 	all := []measure{
-		{name: "rate", unit: "MB/s", more: true, value: float64(full) / 1e6 / k.elapsed.Seconds(), goals: []results.Goal{atLeast(2, results.Kafka)}},
+		{name: "rate", unit: "MB/s", more: true, value: float64(full) / 1e6 / k.elapsed.Seconds(), goals: []results.Goal{results.AtLeast(2, results.Kafka)}},
 		{name: "broker CPU", unit: "s/GB", value: k.cpu * 1e9 / float64(full)},
-		{name: "memory, peak", unit: "MB", value: float64(k.peak) / 1e6, goals: []results.Goal{{Of: results.Barnabas, AtMost: 170}}},
+		{name: "memory, peak", unit: "MB", value: float64(k.peak) / 1e6, goals: []results.Goal{results.AtMost(170, "")}},
 	}
 	all = append(append(all, quantiles("before: acknowledged", quiet, nil)...), quantiles("meanwhile: acknowledged", meanwhile, nil)...)
 	if min(quiet.Records, meanwhile.Records) >= 100*restsOn {
 		all = append(all, measure{
 			name: "growth of acknowledged p99", unit: "times that before", value: meanwhile.Quantile(0.99) / quiet.Quantile(0.99),
-			goals: []results.Goal{{Of: results.Barnabas, AtMost: 1.2}},
+			goals: []results.Goal{results.AtMost(1.2, "")},
 		})
 	}
 	return all

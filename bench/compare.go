@@ -83,14 +83,7 @@ func (c *comparison) server(side string) (*servers.Server, error) {
 		return s, nil
 	}
 	fmt.Fprintf(os.Stderr, "  warming up %s\n", side)
-	if side != discard {
-		return s, c.warmUp(s)
-	}
-	topic, err := c.writeSome(s)
-	if err != nil {
-		return nil, err
-	}
-	return s, c.dropTopic(s, topic)
+	return s, c.warmUp(side, s)
 }
 
 // newServer makes a server of a side, with a folder of that name and further properties.

@@ -22,13 +22,13 @@ func consumeScenarios() []*scenario {
 	return []*scenario{
 		{"c1k", "catch up on 2 GB of 1 KiB records in 6 partitions, from the page cache", true, reading{
 			backlog: backlog(2_000_000, 1<<10), sides: sides,
-			cpu:  []results.Goal{atMost(0.75, results.Kafka), atMost(1.2, floored)},
-			rate: []results.Goal{atLeast(1.2, results.Kafka), atLeast(0.85, floored)},
+			cpu:  []results.Goal{results.AtMost(0.75, results.Kafka), results.AtMost(1.2, floored)},
+			rate: []results.Goal{results.AtLeast(1.2, results.Kafka), results.AtLeast(0.85, floored)},
 		}.run},
 		{"c100", "catch up on 10,000,000 records of 100 B in 6 partitions, from the page cache", true, reading{
 			backlog: backlog(10_000_000, 100), sides: sides, perRecord: true,
-			cpu:  []results.Goal{atMost(0.75, results.Kafka), atMost(1.2, floored)},
-			rate: []results.Goal{atLeast(1.2, results.Kafka), atLeast(0.85, floored)},
+			cpu:  []results.Goal{results.AtMost(0.75, results.Kafka), results.AtMost(1.2, floored)},
+			rate: []results.Goal{results.AtLeast(1.2, results.Kafka), results.AtLeast(0.85, floored)},
 		}.run},
 	}
 }

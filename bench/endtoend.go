@@ -31,7 +31,7 @@ func endToEndScenarios() []*scenario {
 		{"e2e-10000", "10,000 records a second of 100 B, acks=all, idempotent, 6 partitions, to a consumer; from when each was due", true,
 			streaming{rate: 10_000, partitions: 6, latency: true}.run},
 		{"requests-1000", "1,000 requests a second with one record of 100 B each, one partition, acks=all, to a consumer at the tail", true,
-			streaming{rate: 1000, partitions: 1, cpu: []results.Goal{atMost(0.25, results.Kafka)}}.run},
+			streaming{rate: 1000, partitions: 1, cpu: []results.Goal{results.AtMost(0.25, results.Kafka)}}.run},
 	}
 }
 

@@ -43,7 +43,7 @@ func runGrowth(c *comparison, s *scenario, of string, widths []int) error {
 				return err
 			}
 			c.add(s, side, round, k,
-				measure{name: fmt.Sprintf("broker CPU, %d %s", width, of), unit: "s/GB", value: k.cpu * 1e9 / float64(m.Bytes), goals: []results.Goal{atMost(1.2, floored)}},
+				measure{name: fmt.Sprintf("broker CPU, %d %s", width, of), unit: "s/GB", value: k.cpu * 1e9 / float64(m.Bytes), goals: []results.Goal{results.AtMost(1.2, floored)}},
 				measure{name: fmt.Sprintf("rate, %d %s", width, of), unit: "MB/s", more: true, value: float64(m.Bytes) / 1e6 / m.Elapsed.Seconds()})
 			return nil
 		})
@@ -102,7 +102,7 @@ func runFsync(c *comparison, s *scenario, partitions int, goal float64) error {
 			return err
 		}
 		c.add(s, side, round, k,
-			measure{name: "rate", unit: "requests/s", more: true, value: m.RecordsPerSecond(), goals: []results.Goal{atLeast(goal, results.Kafka)}},
+			measure{name: "rate", unit: "requests/s", more: true, value: m.RecordsPerSecond(), goals: []results.Goal{results.AtLeast(goal, results.Kafka)}},
 			measure{name: "request p50", unit: "ms", value: m.Quantile(0.5)},
 			measure{name: "request p99", unit: "ms", value: m.Quantile(0.99)},
 			measure{name: "broker CPU", unit: "µs/request", value: k.cpu * 1e6 / float64(m.Records)})

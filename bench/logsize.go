@@ -76,9 +76,9 @@ func (l *sizedLog) round(c *comparison, side string, server *servers.Server, rou
 		return err
 	}
 	l.ends[side] += appended.Records
-	near := []results.Goal{atMost(1.2, floored)}
+	near := []results.Goal{results.AtMost(1.2, floored)}
 	c.add(l.scenario, side, round, fetching,
-		measure{name: "fetch p50 in " + l.name(), unit: "µs", value: fetched.Quantile(0.5) * 1000, goals: []results.Goal{{Of: results.Barnabas, AtMost: 200}}},
+		measure{name: "fetch p50 in " + l.name(), unit: "µs", value: fetched.Quantile(0.5) * 1000, goals: []results.Goal{results.AtMost(200, "")}},
 		measure{name: "fetch p99 in " + l.name(), unit: "µs", value: fetched.Quantile(0.99) * 1000},
 		measure{name: "broker CPU, fetch in " + l.name(), unit: "µs", value: fetching.cpu * 1e6 / float64(fetched.Records), goals: near})
 	c.add(l.scenario, side, round, appending,

@@ -72,7 +72,7 @@ func (c *comparison) life(server *servers.Server, side string) ([]measure, error
 	if err := server.Start(c.ctx); err != nil {
 		return nil, err
 	}
-	all = append(all, measure{name: "start to the first answer", unit: "ms", value: milliseconds(began), goals: []results.Goal{{Of: results.Barnabas, AtMost: 50}}})
+	all = append(all, measure{name: "start to the first answer", unit: "ms", value: milliseconds(began), goals: []results.Goal{results.AtMost(50, "")}})
 	topic, err := c.newTopic(server, 6, nil)
 	if err != nil {
 		return nil, err
@@ -86,13 +86,13 @@ func (c *comparison) life(server *servers.Server, side string) ([]measure, error
 		return nil, err
 	}
 	all = append(all,
-		measure{name: "memory, idle", unit: "MB", value: float64(idle.rss) / 1e6, goals: []results.Goal{{Of: results.Barnabas, AtMost: 40}}},
+		measure{name: "memory, idle", unit: "MB", value: float64(idle.rss) / 1e6, goals: []results.Goal{results.AtMost(40, "")}},
 		measure{name: "CPU, idle", unit: "% of a core", value: idle.cpu / idle.elapsed.Seconds() * 100})
 	list, err := c.listTopics(server, side)
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, measure{name: "the command that lists topics", unit: "ms", value: list, goals: []results.Goal{atMost(0.02, results.Kafka)}})
+	all = append(all, measure{name: "the command that lists topics", unit: "ms", value: list, goals: []results.Goal{results.AtMost(0.02, results.Kafka)}})
 	again, err := c.lifeAfterKill(server, topic)
 	return append(all, again...), err
 }
@@ -114,7 +114,7 @@ func (c *comparison) lifeAfterKill(server *servers.Server, topic string) ([]meas
 	if err := c.oneRecord(server, topic); err != nil {
 		return nil, err
 	}
-	served := measure{name: "kill -9, start to the first record", unit: "ms", value: milliseconds(began), goals: []results.Goal{atMost(0.025, results.Kafka)}}
+	served := measure{name: "kill -9, start to the first record", unit: "ms", value: milliseconds(began), goals: []results.Goal{results.AtMost(0.025, results.Kafka)}}
 	began = time.Now()
 	if err := server.Stop(); err != nil {
 		return nil, err

@@ -23,16 +23,6 @@ type writing struct {
 	cpu, rate  []results.Goal
 }
 
-// atMost is a goal for the ratio of Barnabas to another side.
-func atMost(x float64, to string) results.Goal {
-	return results.Goal{Of: results.Barnabas, To: to, AtMost: x}
-}
-
-// atLeast is one, too.
-func atLeast(x float64, to string) results.Goal {
-	return results.Goal{Of: results.Barnabas, To: to, AtLeast: x}
-}
-
 var withFloors = []string{results.Kafka, results.Barnabas, discard, floored}
 
 func produceScenarios() []*scenario {
@@ -41,25 +31,25 @@ func produceScenarios() []*scenario {
 		return writing{
 			records: 1_000_000, size: 1 << 10, partitions: 6, values: perf.JSON,
 			options: []kgo.Opt{kgo.ProducerBatchCompression(codec)}, sides: []string{results.Kafka, results.Barnabas},
-			cpu: []results.Goal{atMost(0.5, results.Kafka)},
+			cpu: []results.Goal{results.AtMost(0.5, results.Kafka)},
 		}
 	}
 	p1k := writing{
 		records: 1_000_000, size: 1 << 10, partitions: 6, values: perf.Noise, options: idempotent, sides: withFloors,
-		cpu:  []results.Goal{atMost(0.45, results.Kafka), atMost(1.3, floored)},
-		rate: []results.Goal{atLeast(1.8, results.Kafka), atLeast(0.85, floored)},
+		cpu:  []results.Goal{results.AtMost(0.45, results.Kafka), results.AtMost(1.3, floored)},
+		rate: []results.Goal{results.AtLeast(1.8, results.Kafka), results.AtLeast(0.85, floored)},
 	}
 	above := p1k
 	above.records, above.writeback = 3_000_000, true
-	above.cpu = []results.Goal{atMost(0.6, results.Kafka)}
+	above.cpu = []results.Goal{results.AtMost(0.6, results.Kafka)}
 	above.rate = nil
 	above.sides = []string{results.Kafka, results.Barnabas, floored}
 	return []*scenario{
 		{"p1k", "produce 1 KiB, acks=all, idempotent, 6 partitions, as fast as it goes", true, p1k.run},
 		{"p100", "produce 100 B, acks=1, 6 partitions, as fast as it goes", true, writing{
 			records: 8_000_000, size: 100, partitions: 6, values: perf.Noise, options: acksOne(), sides: withFloors, perRecord: true,
-			cpu:  []results.Goal{atMost(0.5, results.Kafka)},
-			rate: []results.Goal{atLeast(1.2, results.Kafka), atLeast(0.85, floored)},
+			cpu:  []results.Goal{results.AtMost(0.5, results.Kafka)},
+			rate: []results.Goal{results.AtLeast(1.2, results.Kafka), results.AtLeast(0.85, floored)},
 		}.run},
 		{"p1k-lz4", "produce 1 KiB of JSON in batches of lz4, acks=all, idempotent", true, compressed(kgo.Lz4Compression()).run},
 		{"p1k-zstd", "produce 1 KiB of JSON in batches of zstd, acks=all, idempotent", true, compressed(kgo.ZstdCompression()).run},
@@ -132,6 +122,6 @@ func throughput(m *perf.Measured, k cost, perRecord bool, cpu, rate []results.Go
 		}
 	}
 	return append(all, measure{
-		name: "memory, peak", unit: "MB", value: float64(k.peak) / 1e6, goals: []results.Goal{{Of: results.Barnabas, AtMost: 170}},
+		name: "memory, peak", unit: "MB", value: float64(k.peak) / 1e6, goals: []results.Goal{results.AtMost(170, "")},
 	})
 }

@@ -105,7 +105,7 @@ func (c *comparison) recover(s *scenario, all map[string]*recovered, when string
 		}
 		r.server.Kill()
 		c.add(s, side, round, cost{},
-			measure{name: when + ": start until the last partition serves", unit: "s", value: took, goals: []results.Goal{atMost(0.2, results.Kafka)}},
+			measure{name: when + ": start until the last partition serves", unit: "s", value: took, goals: []results.Goal{results.AtMost(0.2, results.Kafka)}},
 			measure{name: when + ": broker CPU", unit: "s", value: u.CPU},
 			measure{name: when + ": read from a disk", unit: "MB", value: float64(u.Read) / 1e6},
 			measure{name: when + ": memory, peak", unit: "MB", value: float64(u.Peak) / 1e6})
@@ -150,7 +150,7 @@ func runManyPartitions(c *comparison, s *scenario) error {
 				return err
 			}
 			c.add(s, side, round, cost{}, measure{
-				name: "start until the last partition serves", unit: "s", value: time.Since(began).Seconds(), goals: []results.Goal{{Of: results.Barnabas, AtMost: 2}},
+				name: "start until the last partition serves", unit: "s", value: time.Since(began).Seconds(), goals: []results.Goal{results.AtMost(2, "")},
 			})
 		}
 	}

@@ -31,15 +31,6 @@ const (
 // goals are what figures should be, by their names.
 type goals map[string]results.Goal
 
-// atMost and atLeast bound a figure of Barnabas: as a ratio to that of another side, or by itself where to is "".
-func atMost(x float64, to string) results.Goal {
-	return results.Goal{Of: results.Barnabas, To: to, AtMost: x}
-}
-
-func atLeast(x float64, to string) results.Goal {
-	return results.Goal{Of: results.Barnabas, To: to, AtLeast: x}
-}
-
 func seconds(name string, d time.Duration) Figure {
 	return Figure{Name: name, Unit: "s", Value: d.Seconds()}
 }

@@ -10,10 +10,9 @@ import (
 )
 
 // Properties are those that every broker of either side has. Until a session is over nobody knows that its broker was
-// killed: what a loss costs is counted from there. The files of deleted topics go at once, and not a minute later, which
-// would be under somebody's measurement; log.initial.task.delay.ms is when Kafka first looks for such files.
+// killed: what a loss costs is counted from there.
 func Properties() []string {
-	return []string{"zookeeper.session.timeout.ms=6000", "log.segment.delete.delay.ms=500", "log.initial.task.delay.ms=500"}
+	return append([]string{"zookeeper.session.timeout.ms=6000"}, servers.DeleteAtOnce()...)
 }
 
 // Scenario is one thing that is measured of a cluster.
@@ -36,43 +35,43 @@ func Scenarios() []Scenario {
 		{
 			Name: "cluster-produce-1k", What: "1,000,000 records of 1 KiB, three replicas, acks=all, one client", WritesMuch: true, warm: true,
 			round: onItsOwn(produce(1024, 1_000_000)),
-			goals: goals{produceRate: atLeast(2, results.Kafka), brokerCPU: atMost(1./3, results.Kafka)},
+			goals: goals{produceRate: results.AtLeast(2, results.Kafka), brokerCPU: results.AtMost(1./3, results.Kafka)},
 		}, {
 			Name: "cluster-produce-100", What: "5,000,000 records of 100 B, three replicas, acks=all, one client", WritesMuch: true, warm: true,
 			round: onItsOwn(produce(100, 5_000_000)),
-			goals: goals{produceRate: atLeast(1.5, results.Kafka)},
+			goals: goals{produceRate: results.AtLeast(1.5, results.Kafka)},
 		}, {
 			Name: "cluster-latency", What: "1,000 records of 100 B a second, three replicas, acks=all, to a consumer", warm: true,
 			round: onItsOwn(latency),
-			goals: goals{latencyP50: atMost(3, ""), latencyP99: atMost(15, "")},
+			goals: goals{latencyP50: results.AtMost(3, ""), latencyP99: results.AtMost(15, "")},
 		}, {
 			Name: "cluster-idle", What: "1,000 partitions of three replicas, without clients", partitions: 1000,
 			round: idle,
-			goals: goals{brokerCPU: atMost(5, "")},
+			goals: goals{brokerCPU: results.AtMost(5, "")},
 		}, {
 			Name: "cluster-create", What: "create 1,000 partitions of three replicas", partitions: 100, warm: true,
 			round: onItsOwn(create),
-			goals: goals{inSyncFull: atMost(2, "")},
+			goals: goals{inSyncFull: results.AtMost(2, "")},
 		}, {
 			Name: "cluster-lose-1000", What: "kill -9 of a broker that leads a third of 1,000 partitions", partitions: 1000, warm: true,
 			round: lose(Other),
-			goals: goals{lastLeader: atMost(0.2, "")},
+			goals: goals{lastLeader: results.AtMost(0.2, "")},
 		}, {
 			Name: "cluster-lose-10000", What: "kill -9 of a broker that leads a third of 10,000 partitions", partitions: 10_000,
 			round: lose(Other),
-			goals: goals{lastLeader: atMost(1.5, "")},
+			goals: goals{lastLeader: results.AtMost(1.5, "")},
 		}, {
 			Name: "cluster-lose-controller-1500", What: "kill -9 of the controller, which leads a third of 1,500 partitions", partitions: 1500, warm: true,
 			round: lose(Controller),
-			goals: goals{lastLeader: atMost(0.5, "")},
+			goals: goals{lastLeader: results.AtMost(0.5, "")},
 		}, {
 			Name: "cluster-lose-controller-10000", What: "kill -9 of the controller, which leads a third of 10,000 partitions", partitions: 10_000,
 			round: lose(Controller),
-			goals: goals{lastLeader: atMost(2, "")},
+			goals: goals{lastLeader: results.AtMost(2, "")},
 		}, {
 			Name: "cluster-stop", What: "SIGTERM to a broker that leads a third of 3,000 partitions, under an idempotent producer", partitions: 3000, warm: true,
 			round: stop,
-			goals: goals{processGone: atMost(1, "")},
+			goals: goals{processGone: results.AtMost(1, "")},
 		},
 	}
 }

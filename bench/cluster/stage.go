@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -82,24 +81,13 @@ func (s *Stage) Delete(ctx context.Context) error {
 	}
 	for _, broker := range s.cluster.Brokers {
 		for _, topic := range s.asker.topics {
-			if err := awaitNoFiles(ctx, broker, topic); err != nil {
+			if err := broker.AwaitNoFiles(ctx, topic, 20*time.Millisecond); err != nil {
 				return err
 			}
 		}
 	}
 	s.asker.topics, s.asker.partitions = nil, 0
 	return nil
-}
-
-// awaitNoFiles waits until a broker has no folder of a topic, under whichever name.
-func awaitNoFiles(ctx context.Context, broker *servers.Server, topic string) error {
-	return servers.Poll(ctx, 20*time.Millisecond, func() error {
-		left, err := filepath.Glob(filepath.Join(broker.Data(), topic+"-*"))
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("topic %s is deleted, and %s is still there", topic, left[0])
-		}
-		return err
-	})
 }
 
 // Victim says which broker is to be lost.

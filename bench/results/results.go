@@ -102,6 +102,12 @@ type Goal struct {
 	AtLeast float64 `json:"at_least,omitempty"`
 }
 
+// AtMost and AtLeast are goals for Barnabas: for its ratio to another side, or for its median where to is "".
+func AtMost(x float64, to string) Goal { return Goal{Of: Barnabas, To: to, AtMost: x} }
+
+// AtLeast is one where more is better; see [AtMost].
+func AtLeast(x float64, to string) Goal { return Goal{Of: Barnabas, To: to, AtLeast: x} }
+
 // find returns the result of a measure of a scenario, a new one where there is none.
 func (s *Set) find(like Result) *Result {
 	for _, r := range s.Results {

@@ -118,15 +118,19 @@ func (p *Place) kafkaOnZooKeeper(name string, properties ...string) (*Server, er
 }
 
 // SingleNode are the properties of a broker that is alone, of ours and of Kafka's alike, that are not the defaults:
-// internal topics have one replica, a group's first rebalance waits for nobody, and the files of deleted topics go at
-// once, not a minute later, when somebody else is measured. Kafka looks for such files as often as the delay tells, from the
-// first delay of its background tasks on.
+// internal topics have one replica, a group's first rebalance waits for nobody, and files go as [DeleteAtOnce] says.
 func SingleNode() []string {
-	return []string{
+	return append([]string{
 		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
-		"group.initial.rebalance.delay.ms=0", "log.segment.delete.delay.ms=500", "log.initial.task.delay.ms=500",
-	}
+		"group.initial.rebalance.delay.ms=0",
+	}, DeleteAtOnce()...)
+}
+
+// DeleteAtOnce are the properties with which the files of deleted topics go at once, not a minute later, when somebody else
+// is measured. Kafka looks for such files as often as the delay tells, from the first delay of its background tasks on.
+func DeleteAtOnce() []string {
+	return []string{"log.segment.delete.delay.ms=500", "log.initial.task.delay.ms=500"}
 }
 
 // jvmBroker configures a broker of Kafka's.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -93,4 +94,16 @@ func answersAnything(ctx context.Context, address string) error {
 		return err
 	}
 	return conn.Close()
+}
+
+// AwaitNoFiles waits, looking every so often, until the server has no folder of a topic that was deleted, under whichever
+// name.
+func (s *Server) AwaitNoFiles(ctx context.Context, topic string, every time.Duration) error {
+	return Poll(ctx, every, func() error {
+		left, err := filepath.Glob(filepath.Join(s.Data(), topic+"-*"))
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("topic %s is deleted, and %s is still there", topic, left[0])
+		}
+		return err
+	})
 }
